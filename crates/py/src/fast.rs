@@ -11,7 +11,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Opd, data_format_of, give};
+use crate::operand::{Arr, Opd, data_format_of, give, keep_doubles};
 
 /// The dtype that operands of a norm promote to, which must be of floats.
 fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
@@ -37,12 +37,13 @@ fn has_rows(op: &str, x: &Array) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream = None))]
 pub fn layer_norm(
-    x: Arr,
-    weight: Option<Arr>,
-    bias: Option<Arr>,
+    mut x: Arr,
+    mut weight: Option<Arr>,
+    mut bias: Option<Arr>,
     eps: f64,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut x].into_iter().chain(&mut weight).chain(&mut bias));
     has_rows("layer_norm", &x)?;
     // A bias alone does not widen x.
     let decides = bias.as_deref().filter(|_| weight.is_some());
@@ -54,7 +55,13 @@ pub fn layer_norm(
 #[doc = docs!(fast::rms_norm)]
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream = None))]
-pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> PyResult<PyArray> {
+pub fn rms_norm(
+    mut x: Arr,
+    mut weight: Option<Arr>,
+    eps: f64,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    keep_doubles([&mut x].into_iter().chain(&mut weight));
     has_rows("rms_norm", &x)?;
     let dtype = result("rms_norm", [Some(&*x), weight.as_deref(), None])?;
     let x = ops::astype(&x, dtype).map_err(raise)?;
@@ -68,14 +75,15 @@ pub fn rms_norm(x: Arr, weight: Option<Arr>, eps: f64, stream: Option<On>) -> Py
     stream = None
 ))]
 pub fn group_norm(
-    x: Arr,
+    mut x: Arr,
     num_groups: usize,
-    weight: Option<Arr>,
-    bias: Option<Arr>,
+    mut weight: Option<Arr>,
+    mut bias: Option<Arr>,
     eps: f64,
     data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut x].into_iter().chain(&mut weight).chain(&mut bias));
     let format = data_format_of(data_format)?;
     let (weight, bias) = (weight.as_deref(), bias.as_deref());
     on(stream, || give(format.with(&x, |x| ops::group_norm(x, num_groups, weight, bias, eps))))
@@ -94,15 +102,16 @@ pub fn cross_entropy(logits: Arr, targets: Arr, stream: Option<On>) -> PyResult<
     a, dims, *, traditional, base, scale, offset, freqs = None, stream = None
 ))]
 pub fn rope(
-    a: Arr,
+    mut a: Arr,
     dims: usize,
     traditional: bool,
     base: Option<f64>,
     scale: f64,
     offset: Opd,
-    freqs: Option<Arr>,
+    mut freqs: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a].into_iter().chain(&mut freqs));
     let frequencies = match (base, freqs.as_deref()) {
         (Some(base), None) => Frequencies::Base(base),
         (None, Some(periods)) => Frequencies::Periods(periods),
@@ -119,18 +128,18 @@ pub fn rope(
     q, k, v, *, scale, mask = None, sinks = None, force_fused = false, stream = None
 ))]
 pub fn scaled_dot_product_attention(
-    q: Arr,
-    k: Arr,
-    v: Arr,
+    mut q: Arr,
+    mut k: Arr,
+    mut v: Arr,
     scale: f64,
     mask: Option<&Bound<'_, PyAny>>,
-    sinks: Option<Arr>,
+    mut sinks: Option<Arr>,
     force_fused: bool,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let _ = force_fused;
-    let array;
-    let mask = match mask {
+    let mut array = None;
+    let named = match mask {
         None => AttentionMask::None,
         Some(mask) => match mask.cast::<PyString>() {
             Ok(name) if name.to_cow()? == "causal" => AttentionMask::Causal,
@@ -139,11 +148,13 @@ pub fn scaled_dot_product_attention(
                 return Err(wrong_value(format!("attention: mask '{name}' is not 'causal'")));
             }
             Err(_) => {
-                array = mask.extract::<Arr>()?;
-                AttentionMask::Array(&array)
+                array = Some(mask.extract::<Arr>()?);
+                AttentionMask::None
             }
         },
     };
+    keep_doubles([&mut q, &mut k, &mut v].into_iter().chain(&mut array).chain(&mut sinks));
+    let mask = array.as_deref().map_or(named, AttentionMask::Array);
     let options = AttentionOptions { scale, mask, sinks: sinks.as_deref() };
     on(stream, || give(ops::scaled_dot_product_attention(&q, &k, &v, &options)))
 }

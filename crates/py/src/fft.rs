@@ -7,7 +7,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::wrong_value;
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, SizesArg, give};
+use crate::operand::{Arr, Axis, SizesArg, give, keep_doubles};
 
 /// A mode of normalisation, by its name.
 fn mode(name: &str) -> PyResult<FftNorm> {
@@ -118,17 +118,18 @@ fn options(
     pad_mode = "reflect", norm = "backward", onesided = None, stream = None
 ))]
 pub fn stft(
-    x: Arr,
+    mut x: Arr,
     n_fft: isize,
     hop_length: Option<isize>,
     win_length: Option<isize>,
-    window: Option<Arr>,
+    mut window: Option<Arr>,
     center: bool,
     pad_mode: &str,
     norm: &str,
     onesided: Option<bool>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut x].into_iter().chain(&mut window));
     let n_fft = positive("stft", "n_fft", n_fft)?;
     let mut options = options("stft", hop_length, win_length, center, norm, onesided)?;
     options.pad = match pad_mode {

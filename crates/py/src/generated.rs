@@ -1774,7 +1774,9 @@ pub fn pixel_unshuffle(a: Arr, downscale_factor: Count, stream: Option<On>) -> P
 ///     array([2, 6], dtype=float32)
 #[pyfunction(name = "polyval")]
 #[pyo3(signature = (p, x, *, stream = None), text_signature = "(p, x, *, stream=None)")]
-pub fn polyval(p: Arr, x: Opd, stream: Option<On>) -> PyResult<PyArray> {
+pub fn polyval(mut p: Arr, x: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    p.keep_doubles_beside(&x);
+    let x = x.keeping_doubles(p.dtype());
     on(stream, || give(ops::polyval(&p, &x)))
 }
 
@@ -2665,7 +2667,9 @@ pub fn one_hot(
 /// x for positive x, weight·x otherwise; the weight broadcasts and is learned.
 #[pyfunction(name = "prelu")]
 #[pyo3(signature = (a, weight, *, stream = None), text_signature = "(a, weight, *, stream=None)")]
-pub fn prelu(a: Arr, weight: Opd, stream: Option<On>) -> PyResult<PyArray> {
+pub fn prelu(mut a: Arr, weight: Opd, stream: Option<On>) -> PyResult<PyArray> {
+    a.keep_doubles_beside(&weight);
+    let weight = weight.keeping_doubles(a.dtype());
     on(stream, || give(ops::prelu(&a, &weight)))
 }
 

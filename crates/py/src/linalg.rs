@@ -9,7 +9,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::wrong_value;
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, Real, give};
+use crate::operand::{Arr, Axis, Real, give, keep_doubles};
 
 /// Whether the upper triangle is meant: by U, or by L for the lower one.
 fn is_upper(triangle: &str) -> PyResult<bool> {
@@ -23,7 +23,13 @@ fn is_upper(triangle: &str) -> PyResult<bool> {
 #[doc = docs!(linalg::solve_triangular)]
 #[pyfunction]
 #[pyo3(signature = (a, b, *, upper = false, stream = None))]
-pub fn solve_triangular(a: Real, b: Real, upper: bool, stream: Option<On>) -> PyResult<PyArray> {
+pub fn solve_triangular(
+    mut a: Real,
+    mut b: Real,
+    upper: bool,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    keep_doubles([&mut a.0, &mut b.0]);
     on(stream, || give(linalg::solve_triangular(&a, &b, upper)))
 }
 
@@ -94,6 +100,7 @@ pub fn norm(
 #[doc = docs!(linalg::cross)]
 #[pyfunction]
 #[pyo3(signature = (a, b, axis = -1, *, stream = None))]
-pub fn cross(a: Arr, b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
+pub fn cross(mut a: Arr, mut b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut b]);
     on(stream, || give(linalg::cross(&a, &b, axis)))
 }

@@ -66,12 +66,19 @@ impl Opd {
         }
     }
 
-    /// The operand as an array beside another one: doubles of another library keep their digits beside doubles.
-    pub fn array_beside(self, other: DType) -> PyResult<Array> {
+    /// The operand beside elements of `dtype`: doubles of another library keep their digits beside doubles.
+    pub fn keeping_doubles(self, dtype: DType) -> Opd {
         match self {
-            Opd::Foreign(Foreign { exact: Some(exact), .. }) if other == DType::F64 => Ok(exact),
-            own => own.into_array(),
+            Opd::Foreign(Foreign { exact: Some(exact), .. }) if dtype == DType::F64 => {
+                Opd::Array(exact)
+            }
+            own => own,
         }
+    }
+
+    /// The operand as an array, [keeping doubles](Opd::keeping_doubles).
+    pub fn array_beside(self, other: DType) -> PyResult<Array> {
+        self.keeping_doubles(other).into_array()
     }
 
     /// The dtype that it has, where that is an array's of our own.
@@ -93,16 +100,13 @@ impl Opd {
         }
     }
 
-    /// The operand beside elements of `dtype`: doubles of another library keep their digits beside doubles. An error
-    /// where it is an integer that `dtype` does not hold.
+    /// The operand beside elements of `dtype`, [keeping doubles](Opd::keeping_doubles). An error where it is an
+    /// integer that `dtype` does not hold.
     pub fn beside(self, dtype: DType) -> PyResult<Opd> {
         let value = match self {
-            Opd::Foreign(Foreign { exact: Some(exact), .. }) if dtype == DType::F64 => {
-                return Ok(Opd::Array(exact));
-            }
             Opd::Scalar(Scalar::Int(value)) => i128::from(value),
             Opd::Scalar(Scalar::Uint(value)) => i128::from(value),
-            own => return Ok(own),
+            own => return Ok(own.keeping_doubles(dtype)),
         };
         match holds(dtype, value) {
             true => Ok(self),
@@ -273,6 +277,20 @@ impl Arr {
     pub fn into_array(self) -> Array {
         self.array
     }
+
+    /// Gives the doubles of another library their digits back.
+    fn keep_exact(&mut self) {
+        if let Some(exact) = self.exact.take() {
+            self.array = exact;
+        }
+    }
+
+    /// As [`keep_doubles`], beside an operand.
+    pub fn keep_doubles_beside(&mut self, operand: &Opd) {
+        if operand.own_dtype() == Some(DType::F64) {
+            self.keep_exact();
+        }
+    }
 }
 
 impl From<Array> for Arr {
@@ -293,11 +311,7 @@ impl std::ops::Deref for Arr {
 pub fn keep_doubles<'a>(arrays: impl IntoIterator<Item = &'a mut Arr>) {
     let mut arrays = arrays.into_iter().collect::<SmallVec<[_; 4]>>();
     if arrays.iter().any(|x| x.dtype() == DType::F64) {
-        for Arr { array, exact } in &mut arrays {
-            if let Some(exact) = exact.take() {
-                *array = exact;
-            }
-        }
+        arrays.iter_mut().for_each(|x| x.keep_exact());
     }
 }
 

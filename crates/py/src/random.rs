@@ -115,7 +115,9 @@ pub fn uniform(
     let low = low.unwrap_or(Opd::Scalar(Scalar::Int(0)));
     let high = high.unwrap_or(Opd::Scalar(Scalar::Int(1)));
     let shape = shape_of(shape, [&low, &high])?;
-    on(stream, || give(random::uniform(&low, &high, shape, or_f32(dtype), key.as_deref())))
+    let dtype = or_f32(dtype);
+    let (low, high) = (low.keeping_doubles(dtype), high.keeping_doubles(dtype));
+    on(stream, || give(random::uniform(&low, &high, shape, dtype, key.as_deref())))
 }
 
 /// `x` times `scale` plus `loc`, in the dtype of `x`.
@@ -123,10 +125,10 @@ fn moved(x: Array, loc: Option<Opd>, scale: Option<Opd>) -> PyResult<Array> {
     let dtype = x.dtype();
     let mut out = x;
     if let Some(scale) = scale.filter(|s| !matches!(s, Opd::Scalar(Scalar::Float(1.0)))) {
-        out = ops::multiply(&out, &scale).map_err(raise)?;
+        out = ops::multiply(&out, &scale.keeping_doubles(dtype)).map_err(raise)?;
     }
     if let Some(loc) = loc.filter(|l| !matches!(l, Opd::Scalar(Scalar::Float(0.0)))) {
-        out = ops::add(&out, &loc).map_err(raise)?;
+        out = ops::add(&out, &loc.keeping_doubles(dtype)).map_err(raise)?;
     }
     ops::astype(&out, dtype).map_err(raise)
 }
@@ -231,9 +233,9 @@ pub fn truncated_normal(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = shape_of(shape, [&lower, &upper])?;
-    on(stream, || {
-        give(random::truncated_normal(&lower, &upper, shape, or_f32(dtype), key.as_deref()))
-    })
+    let dtype = or_f32(dtype);
+    let (lower, upper) = (lower.keeping_doubles(dtype), upper.keeping_doubles(dtype));
+    on(stream, || give(random::truncated_normal(&lower, &upper, shape, dtype, key.as_deref())))
 }
 
 #[doc = docs!(random::categorical)]
@@ -333,7 +335,9 @@ pub fn gamma(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = own_shape(shape, &a)?;
-    on(stream, || scaled(random::gamma(&a, shape, or_f32(dtype), key.as_deref()), scale))
+    let dtype = or_f32(dtype);
+    let a = a.keeping_doubles(dtype);
+    on(stream, || scaled(random::gamma(&a, shape, dtype, key.as_deref()), scale))
 }
 
 #[doc = docs!(random::beta)]
@@ -348,7 +352,9 @@ pub fn beta(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = shape_of(shape, [&a, &b])?;
-    on(stream, || give(random::beta(&a, &b, shape, or_f32(dtype), key.as_deref())))
+    let dtype = or_f32(dtype);
+    let (a, b) = (a.keeping_doubles(dtype), b.keeping_doubles(dtype));
+    on(stream, || give(random::beta(&a, &b, shape, dtype, key.as_deref())))
 }
 
 #[doc = docs!(random::dirichlet)]

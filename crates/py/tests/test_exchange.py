@@ -359,6 +359,53 @@ def test_float64_of_others_beside_arrays_of_float64_or_integers():
         assert found.dtype == cc.float32
 
 
+RNG = np.random.default_rng(3)
+A, B, V = RNG.standard_normal((4, 4)) + 3 * np.eye(4), RNG.standard_normal((4, 4)), RNG.standard_normal(4)
+HEADS = RNG.standard_normal((3, 1, 2, 4, 8))
+IMAGE, PLACES = RNG.standard_normal((1, 5, 5, 2)), RNG.uniform(-1, 1, (1, 3, 3, 2))
+# Functions of arrays that meet, some of which may be of NumPy's doubles.
+MEETING = {
+    "array": (lambda a, b: cc.array([a, b]), A, B),
+    "nested lists": (lambda a, b, c: cc.array([[b, c], [a, 0.1 * cc.ones(4, dtype=cc.float64)]]), V, -V, V / 3),
+    "attention": (lambda q, k, v, m: cc.fast.scaled_dot_product_attention(q, k, v, scale=0.3, mask=m), *HEADS, B),
+    "block_masked_mm": (lambda a, b, m: cc.block_masked_mm(a, b, 32, m), *(np.tile(A, (8, 8)), np.tile(B, (8, 8))),
+                        V[:1, None]),
+    "clip": (cc.clip, A, B, B + 1),
+    "cross": (cc.linalg.cross, A[:, :3], B[:, :3]),
+    "grid_sample": (cc.grid_sample, IMAGE, PLACES),
+    "group_norm": (lambda x, w, b: cc.fast.group_norm(x, 2, w, b), A, V, -V),
+    "layer_norm": (lambda x, w, b: cc.fast.layer_norm(x, w, b, 1e-5), A, V, -V),
+    "normal": (lambda loc, scale: cc.random.normal((4,), cc.float64, loc, scale, cc.random.key(1)), A, B),
+    "polyval": (cc.polyval, V, A),
+    "prelu": (cc._nn.prelu, A, V),
+    "rms_norm": (lambda x, w: cc.fast.rms_norm(x, w, 1e-5), A, V),
+    "rope": (lambda x, f: cc.fast.rope(x, 8, traditional=False, base=None, scale=1.0, offset=3, freqs=f),
+             HEADS[0], abs(V)),
+    "solve_triangular": (lambda a, b: cc.linalg.solve_triangular(a, b, upper=True), np.triu(A), B),
+    "stft": (lambda x, w: cc.fft.stft(x, 4, window=w), V, abs(V)),
+    "uniform": (lambda low, high: cc.random.uniform(low, high, (4, 4), cc.float64, cc.random.key(1)), A, A + 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_float64_of_others_keeps_its_digits_where_it_meets_float64(name):
+    function, *operands = MEETING[name]
+    own = [cc.array(v, dtype=cc.float64) for v in operands]
+    want = np.array(function(*own)).tolist()
+    for at in range(len(operands)):
+        mixed = [v if i == at else w for i, (v, w) in enumerate(zip(operands, own))]
+        found = function(*mixed)
+        assert found.dtype in (cc.float64, cc.complex64) and np.array(found).tolist() == want, at
+
+
+def test_edges_of_float64():
+    x = cc.array([0.1, 0.2, 0.3, 0.7], dtype=cc.float64)
+    for edges in ([0.1, 0.3, 0.7], np.array([0.1, 0.3, 0.7])):
+        counts, found = cc.histogram(x, edges)
+        assert counts.tolist() == [2, 2] and found.tolist() == [0.1, 0.3, 0.7]
+    assert cc.array([cc.array(1.0), 2.0**25 + 1], dtype=cc.int32).tolist() == [1, 2**25 + 1]
+
+
 @pytest.mark.parametrize("kind", ["i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8"])
 def test_the_order_of_bytes_of_a_buffer(kind):
     x = np.array([[1, 2, 300], [4, 5, 60]])

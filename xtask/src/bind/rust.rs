@@ -181,6 +181,11 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
         [one] if one.name == "value" => {
             format!("let {0} = {0}.beside({1}.dtype())?;", one.name, arguments[0].name)
         }
+        // What meets the first array as an operand would.
+        [one] if matches!(one.name.as_str(), "x" | "weight") => format!(
+            "{0}.keep_doubles_beside(&{1}); let {1} = {1}.keeping_doubles({0}.dtype());",
+            arguments[0].name, one.name
+        ),
         _ => String::new(),
     };
     let is_real = is_real(&function.module, name);
@@ -204,7 +209,8 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
          #[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
          pub fn {}({}) -> PyResult<{}> {{ {meeting} on(stream, || give({call})) }}\n",
         function.path,
-        parameters(arguments, arrays.len() > 1).replace(": Arr,", &format!(": {array},")),
+        parameters(arguments, meeting.contains("keep_doubles"))
+            .replace(": Arr,", &format!(": {array},")),
         returns(&function.function.returns),
     );
 }

@@ -22,21 +22,22 @@ fn limit(side: &Option<Opd>) -> Limit<'_> {
 #[pyfunction]
 #[pyo3(signature = (a, a_min, a_max, *, stream = None))]
 pub fn clip(
-    a: Arr,
+    mut a: Arr,
     a_min: Option<Opd>,
     a_max: Option<Opd>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let a = Opd::Array(a.into_array());
-    let meeting = |limit: Option<Opd>| match limit {
-        Some(limit) => meet(a.clone(), limit).map(|(_, limit)| Some(limit)),
-        None => Ok(None),
-    };
-    let (low, high) = (meeting(a_min)?, meeting(a_max)?);
-    if low.is_none() && high.is_none() {
+    if a_min.is_none() && a_max.is_none() {
         return Err(wrong_value("At most one of a_min and a_max may be None"));
     }
-    let x = a.into_array()?;
+    for limit in [&a_min, &a_max].into_iter().flatten() {
+        a.keep_doubles_beside(limit);
+    }
+    let x = a.into_array();
+    let meeting = |limit: Option<Opd>| {
+        limit.map(|limit| meet(Opd::Array(x.clone()), limit).map(|(_, limit)| limit)).transpose()
+    };
+    let (low, high) = (meeting(a_min)?, meeting(a_max)?);
     on(stream, || give(ops::clip(&x, limit(&low), limit(&high))))
 }
 

@@ -8,7 +8,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, data_format_of, give};
+use crate::operand::{Arr, SizesArg, counts, data_format_of, give, keep_doubles};
 
 /// Factors that are integers, or floats.
 fn factors(object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
@@ -68,14 +68,15 @@ pub fn interpolate(
     data_format = "channels_last", stream = None
 ))]
 pub fn grid_sample(
-    a: Arr,
-    grid: Arr,
+    mut a: Arr,
+    mut grid: Arr,
     mode: &str,
     padding_mode: &str,
     align_corners: bool,
     data_format: &str,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    keep_doubles([&mut a, &mut grid]);
     let mode = interpolation("grid_sample", mode)?;
     let beyond = match padding_mode {
         "zeros" => Beyond::Zeros,

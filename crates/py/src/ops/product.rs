@@ -101,14 +101,16 @@ pub fn gather_mm(
     a, b, /, block_size = 64, mask_out = None, mask_lhs = None, mask_rhs = None, *, stream = None
 ))]
 pub fn block_masked_mm(
-    a: Arr,
-    b: Arr,
+    mut a: Arr,
+    mut b: Arr,
     block_size: usize,
-    mask_out: Option<Arr>,
-    mask_lhs: Option<Arr>,
-    mask_rhs: Option<Arr>,
+    mut mask_out: Option<Arr>,
+    mut mask_lhs: Option<Arr>,
+    mut mask_rhs: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    let masks = [&mut mask_out, &mut mask_lhs, &mut mask_rhs];
+    keep_doubles([&mut a, &mut b].into_iter().chain(masks.into_iter().flatten()));
     let masks = BlockMasks {
         out: mask_out.as_deref(),
         left: mask_lhs.as_deref(),

@@ -86,31 +86,28 @@ quantile_functions! { quantile nanquantile percentile nanpercentile }
 #[pyfunction]
 #[pyo3(signature = (a, bins = None, range = None, weights = None, density = false, *, stream = None))]
 pub fn histogram(
-    a: Arr,
+    mut a: Arr,
     bins: Option<&Bound<'_, PyAny>>,
     range: Option<(f64, f64)>,
-    weights: Option<Arr>,
+    mut weights: Option<Arr>,
     density: bool,
     stream: Option<On>,
 ) -> PyResult<(PyArray, PyArray)> {
-    let edges;
-    let bins = match bins {
-        None => Bins::Count(10, range),
-        Some(bins) => match bins.extract::<isize>() {
-            Ok(count) => {
-                let count = usize::try_from(count)
-                    .map_err(|_| wrong_value(format!("histogram: {count} is no number of bins")))?;
-                Bins::Count(count, range)
-            }
-            Err(_) => {
-                edges = match bins.is_instance_of::<PyList>() {
-                    true => read::array(bins, None)?,
-                    false => bins.extract::<Arr>()?.into_array(),
-                };
-                Bins::Edges(&edges)
-            }
-        },
-    };
+    let mut edges = None;
+    let mut count = 10;
+    if let Some(bins) = bins {
+        if let Ok(number) = bins.extract::<isize>() {
+            count = usize::try_from(number)
+                .map_err(|_| wrong_value(format!("histogram: {number} is no number of bins")))?;
+        } else if bins.is_instance_of::<PyList>() {
+            let doubles = (a.dtype() == DType::F64).then_some(DType::F64);
+            edges = Some(read::array(bins, doubles)?.into());
+        } else {
+            edges = Some(bins.extract::<Arr>()?);
+        }
+    }
+    keep_doubles([&mut a].into_iter().chain(&mut edges).chain(&mut weights));
+    let bins = edges.as_deref().map_or(Bins::Count(count, range), Bins::Edges);
     on(stream, || give(ops::histogram(&a, bins, weights.as_deref(), density)))
 }
 

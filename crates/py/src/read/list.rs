@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
 
-use crate::array::element_bytes;
+use crate::array::{PyArray, element_bytes};
 use crate::error::{raise, wrong_value};
 use crate::operand;
 use crate::tree::Level;
@@ -20,10 +20,12 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
     let _level = Level::enter()?;
     let mut shape = Vec::new();
     first_path(object, &mut shape)?;
-    let mut found = Found { kind: None, is_wide: false, is_huge: false, has_arrays: false };
+    let mut found = Found { kind: None, is_wide: false, is_huge: false, arrays: None };
     found.look(object, &shape)?;
-    if found.has_arrays {
-        return stacked(object, dtype);
+    if let Some(arrays) = found.arrays {
+        // Beside doubles nothing is rounded to less on its way to them.
+        let is_double = arrays == DType::F64 && found.kind != Some(Kind::Complex);
+        return stacked(object, dtype.or(is_double.then_some(DType::F64)));
     }
     let size = shape.iter().product();
     let shape = Shape::from(&shape[..]);
@@ -143,9 +145,13 @@ fn scalars(object: &Bound<'_, PyAny>, shape: Shape, dtype: DType) -> PyResult<Ar
 fn stacked(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array> {
     let array = |item: PyResult<Bound<'_, PyAny>>| {
         let item = item?;
-        // Numbers wrap into the dtype when all are one array.
-        let dtype =
-            dtype.filter(|_| is_nest(&item) || operand::scalar(&item).ok().flatten().is_none());
+        let number = if is_nest(&item) { None } else { operand::scalar(&item).ok().flatten() };
+        // Numbers are cast to the dtype when all are one array: integers wrap, and what has a point is rounded then.
+        let dtype = match number {
+            Some(Scalar::Float(_)) => dtype.map(|_| DType::F64),
+            Some(_) => None,
+            None => dtype,
+        };
         super::array(&item, dtype)
     };
     let items: Vec<Array> = object.try_iter()?.map(array).collect::<PyResult<_>>()?;
@@ -195,19 +201,33 @@ struct Found {
     is_wide: bool,
     /// Some integer is above those of 64 bits with a sign.
     is_huge: bool,
-    has_arrays: bool,
+    /// What the arrays' dtypes promote to; `None` where there are none.
+    arrays: Option<DType>,
 }
 
 impl Found {
+    /// Whether an object is an array, which it notes.
+    fn look_at_array(&mut self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let dtype = match object.cast::<PyArray>() {
+            Ok(array) => Some(array.get().get().dtype()),
+            Err(_) => super::array_like(object)?.map(|(array, _)| array.dtype()),
+        };
+        if let Some(dtype) = dtype {
+            self.arrays = Some(self.arrays.map_or(dtype, |d| d.promote(dtype)));
+        }
+        Ok(dtype.is_some())
+    }
+
     fn look(&mut self, object: &Bound<'_, PyAny>, shape: &[usize]) -> PyResult<()> {
         let Some((&length, rest)) = shape.split_first() else {
             return self.look_at(object);
         };
         if !is_nest(object) {
             // An array may stand where a list of numbers could.
-            let array = super::array_like(object)?;
-            self.has_arrays |= array.is_some() || object.is_instance_of::<crate::array::PyArray>();
-            return if self.has_arrays { Ok(()) } else { Err(uneven()) };
+            return match self.look_at_array(object)? || self.arrays.is_some() {
+                true => Ok(()),
+                false => Err(uneven()),
+            };
         }
         let items = Items::of(object)?;
         if items.len() != length {
@@ -236,11 +256,8 @@ impl Found {
             Kind::Complex
         } else if is_nest(object) {
             // A list may stand where an array does.
-            return if self.has_arrays { Ok(()) } else { Err(uneven()) };
-        } else if object.is_instance_of::<crate::array::PyArray>()
-            || super::array_like(object)?.is_some()
-        {
-            self.has_arrays = true;
+            return if self.arrays.is_some() { Ok(()) } else { Err(uneven()) };
+        } else if self.look_at_array(object)? {
             return Ok(());
         } else {
             return Err(invalid(object));
