@@ -46,8 +46,8 @@ pub(crate) struct Node {
     pub line: Option<Arc<str>>,
     /// Scratch of whoever walks the graph, under the walk lock: the walk and the place in it.
     pub visit: AtomicU64,
-    /// Of an update that was undone. Its values are those of what it was the update of, for whoever asks for it from
-    /// then on. What was recorded of it before is of values that never came to be.
+    /// Of an update that was undone. Its values are those of what it was the update of, where they fit it, for whoever
+    /// asks for it from then on. What was recorded of it before is of values that never came to be.
     pub undone: OnceLock<Box<Undone>>,
     /// Whether values may keep it, or what it is computed from, from being computed: [`Array::may_fail`].
     pub may_fail: bool,
@@ -178,8 +178,9 @@ impl Node {
         let may_fail =
             op.may_refuse_values(&state.inputs) || state.inputs.iter().any(Array::may_fail);
         for input in &mut state.inputs {
-            if let Some(former) = input.before_undone() {
-                *input = former;
+            match input.before_undone() {
+                Some(former) if former.aval() == input.aval() => *input = former,
+                _ => {}
             }
         }
         let state = Mutex::new(state);
@@ -371,8 +372,8 @@ impl Array {
         matches!(self.node.state().progress, Progress::Ready(_))
     }
 
-    /// Of an update that was undone, the array that it is by now.
-    pub(crate) fn before_undone(&self) -> Option<Array> {
+    /// Of an [update](crate::ops::update) that was undone, what it was the update of.
+    pub fn before_undone(&self) -> Option<Array> {
         self.node.undone.get()?.former.get(self.output as usize).cloned()
     }
 

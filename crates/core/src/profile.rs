@@ -152,7 +152,7 @@ pub trait Listener: Send + Sync {
     }
 
     /// Whether the lines of the program that record are noted for it. Where all who want them have an
-    /// [`every`](Listener::every) above 1, it pauses as long as it took more than a hundredth of the time, and more than
+    /// [`every`](Listener::every) above 1, it pauses as long as it took more than 0.6 % of the time, and more than
     /// some milliseconds: steps then have the line that they had when their plan last ran with lines.
     fn lines(&self) -> bool {
         true

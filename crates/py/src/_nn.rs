@@ -204,18 +204,10 @@ pub fn running_mean(running: Arr, fresh: Arr, momentum: f64, scale: f64) -> PyRe
     Ok(mean)
 }
 
-/// `x` as what `former` becomes, where both are of one shape and dtype.
-pub fn updated(x: &Array, former: &Array) -> cupola::Result<Array> {
-    match x.aval() == former.aval() {
-        true => ops::update(x, former),
-        false => Ok(x.clone()),
-    }
-}
-
 #[doc = docs!(_nn::update)]
 #[pyfunction]
 pub fn update(x: Arr, former: Arr) -> PyResult<PyArray> {
-    give(updated(&x, &former))
+    give(ops::update(&x, &former))
 }
 
 #[doc = docs!(_nn::Item)]

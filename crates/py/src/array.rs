@@ -41,11 +41,16 @@ impl PyArray {
         PyArray { inner: Mutex::new(array) }
     }
 
-    /// The array that this is now.
+    /// The array that this is now: of a change that was undone, what it was before.
     #[inline]
     pub fn get(&self) -> Array {
         origin::goes_on();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let undone = inner.before_undone().map(|former| std::mem::replace(&mut *inner, former));
+        let array = inner.clone();
+        drop(inner);
+        drop(undone);
+        array
     }
 
     /// Becomes another array.
@@ -60,7 +65,7 @@ impl PyArray {
 
     /// Becomes `changed`, or what it is where values keep that from being computed.
     pub fn replace(&self, changed: &Array) -> cupola::Result<()> {
-        self.set(crate::_nn::updated(changed, &self.get())?);
+        self.set(ops::update(changed, &self.get())?);
         Ok(())
     }
 

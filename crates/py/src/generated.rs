@@ -360,7 +360,7 @@ pub fn blackman(M: Count, stream: Option<On>) -> PyResult<PyArray> {
 ///            [1, 2]], dtype=int32)
 #[pyfunction(name = "broadcast_to")]
 #[pyo3(signature = (a, shape, *, stream = None), text_signature = "(a, shape, *, stream=None)")]
-pub fn broadcast_to(a: Arr, shape: ShapeArg, stream: Option<On>) -> PyResult<PyArray> {
+pub fn broadcast_to(a: Numeric, shape: ShapeArg, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::broadcast_to(&a, shape.0)))
 }
 
@@ -3539,7 +3539,7 @@ macro_rules! docs {
 (_nn::softshrink) => { "x moved by lambda towards 0, and 0 where |x| is not above lambda." };
 (_nn::softsign) => { "x/(1 + |x|)." };
 (_nn::tree_map) => { "A tree of what ``function`` makes of each leaf of ``tree`` and of the leaves at its place in the trees of ``rest``; a list, tuple or dictionary of which ``is_leaf`` says so is a leaf, too.\n\nExample:\n    >>> mx._nn.tree_map(lambda x, y: x + y, {\"a\": [1, 2]}, ({\"a\": [3, 4]},))\n    {'a': [4, 6]}" };
-(_nn::update) => { "``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the\nerror is given once, and from then on the result is ``former``. Of another shape or dtype ``x`` takes nothing's place.\n\nExample:\n    >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4\n    >>> fresh = mx._nn.update(w + w[index], w)\n    >>> try:\n    ...     mx.eval(fresh)\n    ... except IndexError:\n    ...     print(fresh)\n    array([1, 2], dtype=float32)" };
+(_nn::update) => { "``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the\nerror is given once, and from then on the result is ``former``.\n\nExample:\n    >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4\n    >>> fresh = mx._nn.update(w + w[index], w)\n    >>> try:\n    ...     mx.eval(fresh)\n    ... except IndexError:\n    ...     print(fresh)\n    array([1, 2], dtype=float32)" };
 (_onnx::export) => { "" };
 (_onnx::initializers) => { "" };
 (_onnx::load) => { "" };

@@ -349,9 +349,6 @@ impl<'py> FromPyObject<'_, 'py> for Numeric {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if is_bytes(&object) {
-            return Err(invalid(&object));
-        }
         object.extract::<Opd>()?.into_array().map(|array| Numeric(array.into()))
     }
 }

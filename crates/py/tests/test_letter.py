@@ -293,6 +293,9 @@ def test_bytes_beside_an_array():
         x @ b"ab"
     with pytest.raises(TypeError, match="bytes"):
         cc.sum(b"ab")
+    for mx in (cc, mlx):
+        assert mx.broadcast_to(b"ab", (2, 2)).tolist() == [[97, 98]] * 2
+        assert mx.abs(b"ab").dtype == mx.uint8 and mx.sqrt(bytearray(b"d")).tolist() == [10]
 
 
 @pytest.mark.parametrize(

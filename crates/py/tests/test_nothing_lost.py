@@ -269,6 +269,40 @@ def test_what_changes_in_place_and_fails_is_what_it_was(change):
     assert z.tolist() == [2, 2, 2, 2]
 
 
+@pytest.mark.parametrize("change", ["a dtype", "a shape", "both, twice"])
+def test_what_changes_its_dtype_or_shape_in_place_and_fails_is_what_it_was(change):
+    z = cc.array([1, 2, 3])
+    cc.eval(z)
+    if change == "a dtype":
+        z += cc.take(cc.array([0.5]), computed(4))
+        assert z.dtype == cc.float32
+    elif change == "a shape":
+        z += cc.take(cc.array([[1], [2]]), computed(0, 2), axis=0)
+        assert z.shape == (2, 3)
+    else:
+        z *= cc.take(cc.array([0.5]), computed(4))
+        z -= cc.ones((2, 3), dtype=cc.complex64)
+    twice = z * 2
+    with pytest.raises(IndexError, match="undone"):
+        cc.eval(z)
+    assert z.dtype == cc.int32 and z.tolist() == [1, 2, 3]
+    with pytest.raises(IndexError):
+        twice.tolist()
+    z += 1
+    assert z.tolist() == [2, 3, 4] and (z * 2).tolist() == [4, 6, 8]
+
+
+def test_a_module_whose_weight_becomes_another_dtype_and_fails():
+    layer = nn.Linear(2, 2)
+    layer.weight = cc.array([[1, 2], [3, 4]])
+    step = cc.compile(lambda at: layer.weight.__imul__(cc.take(cc.array([0.5]), at + 1)), layer.state, layer.state)
+    with pytest.raises(IndexError):
+        cc.eval(step(cc.array(4)), layer.weight)
+    assert layer.weight.tolist() == [[1, 2], [3, 4]]
+    cc.eval(step(cc.array(-1)), layer.weight)
+    assert layer.weight.tolist() == [[0.5, 1], [1.5, 2]]
+
+
 def test_of_several_changes_in_place_those_before_the_one_that_fails_stay():
     z = cc.ones(3)
     cc.eval(z)

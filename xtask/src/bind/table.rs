@@ -193,10 +193,10 @@ pub fn is_real(module: &str, name: &str) -> bool {
 /// Whether a function takes numbers for arrays in MLX, too: what is neither is then an error of its value, not of its
 /// type.
 pub fn takes_numbers(module: &str, name: &str) -> bool {
-    const NAMES: &str = "abs arccos arccosh arcsin arcsinh arctan arctanh ceil conjugate cos cosh degrees erf erfinv \
-                         exp expm1 floor imag isfinite isinf isnan isneginf isposinf log log10 log1p log2 logical_not \
-                         nan_to_num negative radians real reciprocal round rsqrt sigmoid sign sin sinh sqrt square tan \
-                         tanh";
+    const NAMES: &str = "abs arccos arccosh arcsin arcsinh arctan arctanh broadcast_to ceil conjugate cos cosh \
+                         degrees erf erfinv exp expm1 floor imag isfinite isinf isnan isneginf isposinf log \
+                         log10 log1p log2 logical_not nan_to_num negative radians real reciprocal round rsqrt \
+                         sigmoid sign sin sinh sqrt square tan tanh";
     module.is_empty() && NAMES.split_whitespace().any(|one| one == name)
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn is_lost(array: &Array) -> bool {
 /// Whether any update was undone yet.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// What each output of an update was before.
+/// What each output of an update was before, which is not itself of an update that was undone.
 fn former(node: &Node) -> Option<SmallVec<[Array; 3]>> {
     let places: &[u32] = if let Op::Call(call) = &node.op {
         call.updates()?
@@ -123,14 +123,17 @@ fn former(node: &Node) -> Option<SmallVec<[Array; 3]>> {
         return None;
     };
     let state = node.state();
-    let inputs = places.iter().map(|&place| state.inputs.get(place as usize).cloned());
+    let input = |&place: &u32| {
+        let input = state.inputs.get(place as usize)?;
+        Some(input.before_undone().unwrap_or_else(|| input.clone()))
+    };
+    let inputs = places.iter().map(input);
     let former: SmallVec<[Array; 3]> = inputs.collect::<Option<_>>()?;
-    let fits = former.len() == node.avals.len()
-        && former.iter().zip(&node.avals).all(|(array, aval)| array.aval() == aval);
-    fits.then_some(former)
+    (former.len() == node.avals.len()).then_some(former)
 }
 
-/// Gives a node the values of other arrays, and notes why; says whether they have any.
+/// Gives a node the values of other arrays where these fit it, else the error, and notes why; says whether they have
+/// any values.
 fn restore(node: &Arc<Node>, former: &[Array], error: &Error) -> bool {
     if node.is_traced() || at_once(former).is_err() {
         return false;
@@ -155,9 +158,12 @@ fn restore(node: &Arc<Node>, former: &[Array], error: &Error) -> bool {
             }
             Progress::Ready(_) | Progress::Failed(_) => return false,
         }
-        state.progress = Progress::Ready(values);
-        let former = former.iter().map(|array| array.before_undone().unwrap_or(array.clone()));
-        let undone = Box::new(Undone { error: error.clone(), former: former.collect() });
+        let fits = former.iter().zip(&node.avals).all(|(array, aval)| array.aval() == aval);
+        state.progress = match fits {
+            true => Progress::Ready(values),
+            false => Progress::Failed(Arc::new(error.clone())),
+        };
+        let undone = Box::new(Undone { error: error.clone(), former: former.into() });
         // The first stays, and there is no other: the node was lazy until now.
         _ = node.undone.set(undone);
         ANY.store(true, Ordering::Relaxed);

@@ -83,8 +83,11 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// before is not computed from that: it goes on giving the error. Optimisers and compiled functions with a state record
 /// updates, so that a step that fails leaves the weights and the state of before.
 ///
+/// Where `x` and `former` differ in shape or dtype, the result goes on giving the error, and [`Array::before_undone`] is
+/// `former`.
+///
 /// # Errors
-/// Where `x` and `former` differ in shape or dtype.
+/// None that the arguments could cause.
 ///
 /// # Example
 /// ```

@@ -16,8 +16,8 @@ pub enum Mark {
     /// Inputs: x, then what has to be computed before x may be used. Gives x. The planner never
     /// merges what comes after it with what came before: `checkpoint` recomputes behind one.
     Depends,
-    /// Inputs: x, and what x takes the place of, of its shape and dtype. Gives x. Where an index outside its axis
-    /// keeps x from being computed, what was there before stays.
+    /// Inputs: x, and what x takes the place of. Gives x. Where an index outside its axis keeps x from being computed,
+    /// what was there before stays.
     Update,
 }
 
@@ -38,22 +38,13 @@ impl Primitive for Mark {
     }
 
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
-        let fits = match self {
-            Mark::StopGradient => inputs.len() == 1,
-            Mark::Depends => !inputs.is_empty(),
-            Mark::Update => {
-                expect_inputs(self.name(), inputs, 2)?;
-                inputs[0] == inputs[1]
+        match self {
+            Mark::StopGradient => expect_inputs(self.name(), inputs, 1)?,
+            Mark::Depends if inputs.is_empty() => {
+                return Err(Error::argument(self.name(), "no inputs were given"));
             }
-        };
-        if !fits {
-            let detail = match inputs {
-                [x, former] if *self == Mark::Update => {
-                    format!("{x} does not take the place of {former}")
-                }
-                _ => format!("{} inputs were given", inputs.len()),
-            };
-            return Err(Error::argument(self.name(), detail));
+            Mark::Depends => {}
+            Mark::Update => expect_inputs(self.name(), inputs, 2)?,
         }
         one(inputs[0].clone())
     }

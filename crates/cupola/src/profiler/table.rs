@@ -225,8 +225,8 @@ pub fn text(profile: &Profile, by: By) -> String {
         let count = evaluations.len();
         let _ = writeln!(
             out,
-            "{without} of {count} evaluations went without noting lines, which would have taken more than a \
-             hundredth of the time: their steps have the lines that they had before"
+            "{without} of {count} evaluations went without noting lines, which would have taken more than \
+             0.6 % of the time: their steps have the lines that they had before"
         );
     }
     if profile.lost > 0 {

@@ -15,7 +15,6 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::custom::Hooks;
 use super::{Arguments, function};
-use crate::_nn::updated;
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::fast::kernel::Rules;
@@ -380,7 +379,7 @@ impl Compiled {
             // What cannot be computed leaves the state as it was; a trace left its own in what it made appear.
             let was_there = !is_fresh || arrays[own..].iter().any(|given| given.same(&former));
             let array = match was_there {
-                true => updated(array, &former).map_err(raise)?,
+                true => cupola::ops::update(array, &former).map_err(raise)?,
                 false => array.clone(),
             };
             holder.put(py, &Bound::new(py, PyArray::new(array))?)?;

@@ -210,7 +210,7 @@ def tree_map(function: Any, tree: Any, rest: Any, is_leaf: Any = ...) -> Any:
     """
 def update(x: _Scalar | array, former: _Scalar | array) -> array:
     """``x`` itself, as what ``former`` becomes: where an index outside its axis keeps ``x`` from being computed, the
-    error is given once, and from then on the result is ``former``. Of another shape or dtype ``x`` takes nothing's place.
+    error is given once, and from then on the result is ``former``.
 
     Example:
         >>> w, index = mx.array([1.0, 2.0]), mx.array(3) + 4
