@@ -146,6 +146,13 @@ impl Error {
     }
 }
 
+/// What a panic said.
+pub fn panic_text(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("with no message")
+}
+
 /// `text` without what a terminal would obey, each such character as Rust writes it: names in files, and those of
 /// files, may hold anything.
 ///

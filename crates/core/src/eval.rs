@@ -12,6 +12,7 @@ pub(crate) mod undo;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -21,7 +22,7 @@ use smallvec::SmallVec;
 use crate::array::{Array, Event, Inputs, Node, Progress, Value};
 use crate::backend::{Buffer, backend, moved, wait_for};
 use crate::device::{Device, Stream, working_for};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, panic_text};
 use crate::fork;
 use crate::graph::{self, Borrowed, NodeRef};
 use crate::holders;
@@ -118,8 +119,9 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     let stream = first.node.stream;
     let nodes: Vec<Arc<Node>> = roots.iter().map(|r| r.node.clone()).collect();
     let task = move || {
-        // What failed is lazy again, and gives its error when it is read.
-        if Job::prepare(&roots, Some(&event)).and_then(Job::run).is_err() {
+        let work = || Job::prepare(&roots, Some(&event)).and_then(Job::run);
+        // What failed is lazy again, and gives its error when it is read; so does what panicked.
+        if !matches!(catch_unwind(AssertUnwindSafe(work)), Ok(Ok(()))) {
             let _inside = fork::inside();
             for node in &nodes {
                 let mut state = node.state();
@@ -571,7 +573,14 @@ impl Job {
         }
         let (start, range) = (profile::begin(), profile::range("evaluate"));
         let compute = || working_for(self.stream, || self.compute());
-        let result = fork::begun(self.work.clone(), compute);
+        let compute = AssertUnwindSafe(|| fork::begun(self.work.clone(), compute));
+        let (result, panic) = match catch_unwind(compute) {
+            Ok(result) => (result, None),
+            Err(payload) => {
+                let error = Error::Device(format!("it panicked: {}", panic_text(&*payload)));
+                (Err(Failure { error, overwritten: true }), Some(payload))
+            }
+        };
         drop(range);
         if start.is_some() {
             let nodes = self.reading(|work| work.walk.nodes.len());
@@ -628,7 +637,8 @@ impl Job {
             }
         };
         self.event.set();
-        outcome
+        // Whoever waited has an error; this thread goes on panicking.
+        panic.map_or(outcome, |payload| resume_unwind(payload))
     }
 }
 

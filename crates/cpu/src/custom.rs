@@ -1,9 +1,11 @@
 //! A user's operator, on contiguous bytes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::Custom;
 use cupola_core::prim::call::HostInput;
-use cupola_core::{Aval, Result};
+use cupola_core::{Aval, Error, Result, panic_text};
 
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
@@ -52,7 +54,12 @@ impl OpKernel for CustomKernel {
                 _ => unsafe { std::slice::from_raw_parts_mut(ptr, bytes) },
             })
             .collect();
-        self.custom.0.run_host(&inputs, &mut outputs)?;
+        // The operator's own text: what it does must not keep the evaluation from ending.
+        let run = AssertUnwindSafe(|| self.custom.0.run_host(&inputs, &mut outputs));
+        catch_unwind(run).unwrap_or_else(|payload| {
+            let (name, text) = (self.custom.0.name(), panic_text(&*payload));
+            Err(Error::User(format!("{name} panicked: {text}")))
+        })?;
         finish.all();
         Ok(())
     }

@@ -3,16 +3,20 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cupola::prim::call::HostInput;
+use cupola::prim::{Custom, CustomOp};
 use cupola::transform::grad;
-use cupola::{Array, DType, Error, Result, eval, interrupt, ops};
+use cupola::{Array, Aval, DType, Error, Result, async_eval, eval, interrupt, ops};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static STOPPED: AtomicUsize = AtomicUsize::new(0);
+static PANICS: AtomicBool = AtomicBool::new(false);
 
 /// One test at a time: who interrupts, interrupts everybody.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     interrupt::ask(|| {
+        assert!(!PANICS.load(Ordering::Relaxed), "who was asked panics");
         if !STOP.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -66,6 +70,66 @@ fn an_interrupted_evaluation_goes_on_where_it_was() -> Result<()> {
         }
     }
     assert!(STOPPED.load(Ordering::Relaxed) > before, "nothing was interrupted");
+    Ok(())
+}
+
+#[test]
+fn nobody_waits_for_an_evaluation_that_panicked() -> Result<()> {
+    let _turn = turn();
+    let x = ramp(&[768, 768])?;
+    let slow = long(&x)?;
+    PANICS.store(true, Ordering::Relaxed);
+    let tried = |x: &Array| std::thread::scope(|scope| scope.spawn(|| x.eval()).join());
+    let ended = tried(&slow);
+    let later = long(&x)?;
+    async_eval(std::slice::from_ref(&later))?;
+    let waited = tried(&later);
+    PANICS.store(false, Ordering::Relaxed);
+    assert!(ended.is_err(), "nobody was asked");
+    let text = slow.eval().unwrap_err().to_string();
+    assert!(text.contains("panicked: who was asked panics"), "{text}");
+    assert!(!matches!(waited, Ok(Ok(()))));
+    // The stream's thread goes on with what comes after.
+    let next = ops::add(&x, 1.0)?;
+    async_eval(std::slice::from_ref(&next))?;
+    assert_eq!(next.to_vec::<f32>()?[..2], [1.0, 1.25]);
+    Ok(())
+}
+
+/// An operator of a user's that panics.
+struct Panics;
+
+impl CustomOp for Panics {
+    fn name(&self) -> &'static str {
+        "brittle"
+    }
+
+    fn key(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn infer(&self, inputs: &[&Aval]) -> Result<Vec<Aval>> {
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn run_host(&self, inputs: &[HostInput<'_>], _: &mut [&mut [u8]]) -> Result<()> {
+        panic!("{} bytes are too many", inputs[0].bytes.len())
+    }
+}
+
+#[test]
+fn an_operator_that_panics_is_an_error() -> Result<()> {
+    let _turn = turn();
+    let z = fresh(&[3])?;
+    let doubled = ops::multiply(&z, 2.0)?;
+    drop(z);
+    let broken =
+        Array::apply_multi(Custom(std::sync::Arc::new(Panics)), &[&ramp(&[3])?])?.remove(0);
+    for _ in 0..2 {
+        let error = eval(&[doubled.clone(), broken.clone()]).unwrap_err().to_string();
+        assert_eq!(error, "brittle panicked: 12 bytes are too many");
+    }
+    assert_eq!(doubled.to_vec::<f32>()?, [1.0, 1.5, 2.0]);
     Ok(())
 }
 

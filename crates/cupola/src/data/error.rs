@@ -124,9 +124,7 @@ impl Error {
     }
 
     pub(crate) fn panic(payload: Box<dyn std::any::Any + Send>) -> Self {
-        let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Self::Panic(text.unwrap_or_else(|| "with no message".to_owned()))
+        Self::Panic(cupola_core::panic_text(&*payload).to_owned())
     }
 }
 

@@ -199,9 +199,16 @@ impl<'a> Runs<'a> {
         let own = [along(&updates.strides[self.lead..]), along(&out.strides)];
         let axes = Axes::joined(&sizes, &[&own[0], &own[1]]);
         let dtype = out.aval.dtype;
-        let count = axes.vector(&[dtype; 2], self.target.vector_bytes);
-        let steps = axes.in_steps(count);
         let lead = Axes::joined(&updates.aval.shape[..self.lead], &[&updates.strides[..self.lead]]);
+        // Rows lie where their positions, or their indices, say.
+        let mut whole = lead.clone();
+        whole.strides.push(vec![out.strides[axis]; lead.sizes.len()]);
+        let count = match axes.sizes[..] {
+            [] => 1,
+            _ => whole.followed_by(&axes).vector(&[dtype; 2], self.target.vector_bytes),
+        };
+        let steps = axes.in_steps(count);
+        let is_one_for_all = axes.strides[0].last() == Some(&0);
         let (walk, lead, row) =
             (k.walk(&steps), k.walk(&lead), k.strides(&out.strides[axis..=axis]));
         let total = self.positions as u64 * steps.count();
@@ -231,7 +238,7 @@ impl<'a> Runs<'a> {
                                 let start =
                                     from.at(&unflatten(position, &lead.sizes), &lead.strides[0]);
                                 let start = place(start, &own, &walk.strides[0]);
-                                (mine, from.load_at(start, false, count))
+                                (mine, from.load_at(start, is_one_for_all, count))
                             })
                             .collect();
                         for (mine, numbers) in &some {

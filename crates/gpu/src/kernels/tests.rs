@@ -7,7 +7,8 @@ use cupola_core::precision::MatmulPrecision;
 use cupola_core::prim::composite::attention::Scores;
 use cupola_core::prim::{
     Attention, AttentionGrad, AttentionMaskKind, Binary, Composite, Conv, ConvRole, Dot,
-    Elementwise, KernelOp, Pool, PoolRole, QuantizedDot, ReduceKind, Scan, ScanKind, Select, Unary,
+    Elementwise, KernelOp, Pool, PoolRole, QuantizedDot, ReduceKind, Scan, ScanKind, Scatter,
+    ScatterMode, Select, Unary,
 };
 use cupola_core::{Aval, DType, Scalar, Shape};
 
@@ -330,6 +331,28 @@ fn a_running_fold_reads_a_long_lane_once_where_blocks_may_wait() {
         let others = planned(&running(1, 1_000_000, dtype), &Target { awaits: false, ..CARD });
         assert_eq!(others.launches.len(), 3);
     }
+}
+
+#[test]
+fn rows_of_updates_are_moved_in_vectors_where_each_starts_at_one() {
+    let rows = |apart: isize, width: usize| {
+        let op = Scatter { mode: ScatterMode::Min, axes: [0].into_iter().collect() };
+        let updates = strided(&[70, 1, width], &[apart, apart, 1], DType::I16);
+        let [x, indices] = [operand(&[9, width], DType::I16), operand(&[70], DType::I32)];
+        let kernel = Kernel::Op(KernelOp::Scatter(op));
+        let one = segment(kernel, vec![x.clone(), updates, indices], vec![x]);
+        let program = planned(&one, &CARD);
+        program.launches.into_iter().find(|l| l.kernel.name.contains("runs")).unwrap().aligned
+    };
+    let both = |count| vec![(BufferRef::Output(0), count), (BufferRef::Input(1), count)];
+    assert_eq!(rows(8, 8), both(8));
+    assert_eq!(rows(20, 8), both(4));
+    assert_eq!(rows(6, 2), both(2));
+    // A row that is two elements wide, of one of five.
+    assert_eq!(rows(5, 2), []);
+    assert_eq!(rows(9, 8), []);
+    // Rows of one element follow each other, and are not one.
+    assert_eq!(rows(1, 1), []);
 }
 
 #[test]
