@@ -4,7 +4,7 @@ mod format;
 pub(crate) mod scope;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use smallvec::SmallVec;
 
@@ -57,7 +57,8 @@ pub(crate) struct Node {
 /// Why an update was undone, and the arrays that its outputs were before.
 pub(crate) struct Undone {
     pub error: Error,
-    pub former: SmallVec<[Array; 1]>,
+    /// None for an output that took no array's place.
+    pub former: SmallVec<[Option<Array>; 1]>,
 }
 
 /// What changes about a node.
@@ -65,6 +66,28 @@ pub(crate) struct State {
     /// Dropped once the node has its value, unless a transform may still walk over it.
     pub inputs: Inputs,
     pub progress: Progress,
+    /// What outputs take the place of, where no update is recorded for that.
+    pub replaced: Vec<Replaced>,
+}
+
+impl State {
+    fn new(inputs: Inputs, progress: Progress) -> State {
+        State { inputs, progress, replaced: Vec::new() }
+    }
+}
+
+/// What an output takes the place of, as long as that is there: it is not kept for this.
+pub(crate) struct Replaced {
+    pub output: u32,
+    former: Weak<Node>,
+    of: u32,
+}
+
+impl Replaced {
+    /// What was replaced, if it is still there.
+    pub fn former(&self) -> Option<Array> {
+        Some(Array { node: self.former.upgrade()?, output: self.of })
+    }
 }
 
 /// How far a node is.
@@ -253,14 +276,14 @@ impl Array {
 
     fn record(op: Op, avals: Avals, inputs: Inputs) -> Arc<Node> {
         let scopes = inputs.iter().fold(None, |m, a| Scopes::union(m, &a.node.scopes));
-        Node::new(op, avals, scopes, State { inputs, progress: Progress::Lazy })
+        Node::new(op, avals, scopes, State::new(inputs, Progress::Lazy))
     }
 
     /// An input of a trace: it has an aval and no value.
     pub(crate) fn placeholder(aval: Aval, scope: &Arc<Scope>) -> Array {
         scope.set_symbolic();
         let avals = SmallVec::from_buf([aval.clone()]);
-        let state = State { inputs: Inputs::new(), progress: Progress::Lazy };
+        let state = State::new(Inputs::new(), Progress::Lazy);
         let node = Node::new(Op::Input(Input { aval }), avals, Some(Scopes::of(scope)), state);
         Array { node, output: 0 }
     }
@@ -271,14 +294,14 @@ impl Array {
             let aval = primal.aval().clone();
             let avals = SmallVec::from_buf([aval.clone()]);
             let progress = Progress::Ready(SmallVec::from_buf([value]));
-            let state = State { inputs: Inputs::new(), progress };
+            let state = State::new(Inputs::new(), progress);
             let node = Node::new(Op::Input(Input { aval }), avals, Some(scopes.clone()), state);
             return Ok(Array { node, output: 0 });
         }
         let all = Scopes::union(Some(scopes.clone()), &primal.node.scopes);
         let avals = SmallVec::from_buf([primal.aval().clone()]);
         let inputs = SmallVec::from_iter([primal.clone()]);
-        let state = State { inputs, progress: Progress::Lazy };
+        let state = State::new(inputs, Progress::Lazy);
         let node = Node::new(Op::Mark(Mark::Depends), avals, all, state);
         Ok(Array { node, output: 0 })
     }
@@ -287,7 +310,7 @@ impl Array {
     pub(crate) fn from_value(aval: Aval, value: Value) -> Array {
         let avals = SmallVec::from_buf([aval.clone()]);
         let progress = Progress::Ready(SmallVec::from_buf([value]));
-        let state = State { inputs: Inputs::new(), progress };
+        let state = State::new(Inputs::new(), progress);
         let node = Node::new(Op::Input(Input { aval }), avals, None, state);
         Array { node, output: 0 }
     }
@@ -374,7 +397,21 @@ impl Array {
 
     /// Of an [update](crate::ops::update) that was undone, what it was the update of.
     pub fn before_undone(&self) -> Option<Array> {
-        self.node.undone.get()?.former.get(self.output as usize).cloned()
+        self.node.undone.get()?.former.get(self.output as usize)?.clone()
+    }
+
+    /// Notes what it takes the place of, for an evaluation that fails; nothing where it is computed, or traced.
+    pub(crate) fn note_former(&self, former: &Array) {
+        let mut state = self.node.state();
+        if matches!(state.progress, Progress::Lazy) && !self.node.is_traced() {
+            let (output, of) = (self.output, former.output);
+            state.replaced.push(Replaced { output, former: Arc::downgrade(&former.node), of });
+        }
+    }
+
+    /// Whether this is the only handle on what was recorded.
+    pub(crate) fn is_only_handle(&self) -> bool {
+        Arc::strong_count(&self.node) == 1
     }
 
     /// Whether it is what `former` becomes.

@@ -40,10 +40,12 @@ use crate::profile::{self, What};
 pub fn eval(arrays: &[Array]) -> Result<()> {
     let outcome = at_once(arrays);
     match outcome {
-        Err(error) if error.is_of_values() => Err(match undo::undo(arrays) {
-            true => error.with_updates_undone(),
-            false => error,
-        }),
+        Err(error) if error.is_of_values() || error.lasts() => {
+            Err(match undo::undo(arrays, &error) {
+                true => error.with_updates_undone(),
+                false => error,
+            })
+        }
         outcome => outcome,
     }
 }
@@ -616,6 +618,7 @@ impl Job {
                         }
                         let mut state = node.state();
                         state.progress = Progress::Ready(own);
+                        state.replaced = Vec::new();
                         if !node.is_traced() {
                             dropped.push(std::mem::take(&mut state.inputs));
                         }
@@ -715,9 +718,7 @@ impl Walk {
     /// The leaves' values. Those that only walked nodes refer to are taken out of their nodes, so
     /// that the plan may overwrite them; not where a transform will walk here again.
     fn take_leaves(&mut self) -> Vec<Value> {
-        // Who looks for what failed computes single nodes, too.
-        let is_looked_at = |node: &Arc<Node>| node.is_traced() || Arc::weak_count(node) > 0;
-        let traced = self.nodes.iter().any(|n| is_looked_at(&n.node));
+        let traced = undo::is_looked_for() || self.nodes.iter().any(|n| n.node.is_traced());
         let mut values = Vec::with_capacity(self.leaf_count as usize);
         for leaf in &mut self.leaves {
             if !traced && Arc::strong_count(&leaf.node) == leaf.edges + 1 {

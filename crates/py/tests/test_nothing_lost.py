@@ -1,5 +1,6 @@
 """An evaluation that finds an index outside its axis leaves everything as it was, on every device."""
 
+import os
 import threading
 from functools import partial
 
@@ -301,6 +302,86 @@ def test_a_module_whose_weight_becomes_another_dtype_and_fails():
     assert layer.weight.tolist() == [[1, 2], [3, 4]]
     cc.eval(step(cc.array(-1)), layer.weight)
     assert layer.weight.tolist() == [[0.5, 1], [1.5, 2]]
+
+
+def too_large(x):
+    """A number of `x`, for which more is to be allocated than there is."""
+    return cc.cumsum(cc.broadcast_to(x.reshape(-1)[:1], (2**42,)))[:1]
+
+
+@pytest.mark.parametrize("change", ["one", "a dtype", "some", "a chain"])
+def test_what_changes_in_place_without_memory_for_it_is_what_it_was(change):
+    z = cc.arange(3.0)
+    cc.eval(z)
+    want = [0, 1, 2]
+    if change == "one":
+        z += too_large(z)
+    elif change == "a dtype":
+        z = cc.arange(3)
+        cc.eval(z)
+        z += too_large(cc.ones(1))
+    elif change == "some":
+        z[1:2] = too_large(z)
+    else:
+        z *= 2
+        z -= 1
+        z += too_large(z)
+        z *= 3
+        want = [-1, 1, 3]
+    with pytest.raises(MemoryError, match="undone"):
+        cc.eval(z)
+    assert z.tolist() == want
+    z += 1
+    assert z.tolist() == [x + 1 for x in want]
+
+
+@pytest.mark.parametrize("kind", ["eager", "compiled"])
+@pytest.mark.parametrize("make", [optim.SGD, lambda rate: optim.SGD(rate, momentum=0.9), optim.Adam, optim.Lion])
+def test_a_step_without_memory_for_it_is_undone(make, kind):
+    model, optimizer = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)), make(0.1)
+    loss_and_grad = nn.value_and_grad(model, lambda x: cc.exp(model(x)).mean())
+
+    def step(x):
+        loss, gradients = loss_and_grad(x)
+        optimizer.update(model, gradients)
+        return loss
+
+    state = [model.state, optimizer.state]
+    if kind == "compiled":
+        step = cc.compile(step, inputs=state, outputs=state)
+    cc.eval(step(cc.ones((2, 4))), state)
+    before = [np.array(v).tolist() for _, v in tree_flatten([model.parameters(), optimizer.state]) if v.size > 1]
+    with pytest.raises(MemoryError):
+        cc.eval(step(cc.broadcast_to(cc.array(1.0), (2**40, 4))), state)
+    after = [np.array(v).tolist() for _, v in tree_flatten([model.parameters(), optimizer.state]) if v.size > 1]
+    assert after == before
+    cc.eval(step(cc.ones((2, 4))), state)
+    assert [np.array(v).tolist() for _, v in tree_flatten(model.parameters())] != before[:4]
+
+
+def test_what_is_assigned_stays_what_it_is_where_there_is_no_memory():
+    z, other = cc.zeros(3), cc.ones(3) * 2
+    huge = too_large(other) + cc.zeros(3)
+    cc.eval(z, other)
+    z[...] = huge
+    with pytest.raises(MemoryError):
+        z.tolist()
+    assert z.tolist() == [0, 0, 0]
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            huge.tolist()
+
+
+def test_a_file_that_changed_leaves_what_was_to_become_of_it(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones(5_000_000, np.float32))
+    z, mapped = cc.arange(3.0), cc.load(str(path))
+    cc.eval(z)
+    os.truncate(path, 200)
+    z += mapped[-3:]
+    with pytest.raises(RuntimeError, match="changed"):
+        cc.eval(z)
+    assert z.tolist() == [0, 1, 2]
 
 
 def test_of_several_changes_in_place_those_before_the_one_that_fails_stay():

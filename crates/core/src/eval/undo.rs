@@ -3,7 +3,7 @@
 //! An index outside its axis, or a singular matrix, shows when a step is computed. By then a program has put the step's
 //! results in the place of its weights, and what they were would be out of its reach.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
@@ -15,14 +15,20 @@ use crate::fork;
 use crate::graph::trace::{ById, tape_where};
 use crate::prim::{Mark, Op};
 
-/// Makes the updates under `arrays` that values keep from being computed what they are the updates of. Says whether
-/// there were any.
-pub(super) fn undo(arrays: &[Array]) -> bool {
+/// Makes the updates under `arrays` that cannot be computed for `error` what they are the updates of. Says whether there
+/// were any.
+pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
+    let _looking = Looking::begin();
     let Some(nodes) = lazy_nodes(arrays) else { return false };
-    let updates = nodes.iter().filter_map(Weak::upgrade).any(|node| former(&node).is_some());
-    if !updates {
+    let updates: Vec<Arc<Node>> =
+        nodes.iter().filter_map(Weak::upgrade).filter(|node| former(node).is_some()).collect();
+    if updates.is_empty() {
         return false;
     }
+    if !error.is_of_values() {
+        return undo_failing(&updates);
+    }
+    drop(updates);
     let mut fails: ById<usize, Option<Error>> = ById::default();
     let mut undone = false;
     for node in &nodes {
@@ -65,8 +71,59 @@ pub(super) fn undo(arrays: &[Array]) -> bool {
     undone
 }
 
+/// So many updates in a row that cannot be computed say that those after them cannot, either.
+const MOST_TRIED: usize = 16;
+
+/// The same of updates, inputs first, where any operation may have failed, as for want of memory: each is tried by
+/// itself.
+fn undo_failing(updates: &[Arc<Node>]) -> bool {
+    let (mut undone, mut failures, mut last) = (false, 0, None);
+    for node in updates {
+        if failures < MOST_TRIED {
+            match at_once(&[Array { node: node.clone(), output: 0 }]) {
+                Ok(()) => {
+                    failures = 0;
+                    continue;
+                }
+                Err(error) if error.is_of_values() || error.lasts() => last = Some(error),
+                // What stops this has nothing to do with the update.
+                Err(_) => return undone,
+            }
+            failures += 1;
+        }
+        if let (Some(former), Some(error)) = (former(node), &last) {
+            undone |= restore(node, &former, error);
+        }
+    }
+    undone
+}
+
+/// While one lives, plans take no leaves: who looks for what failed computes single nodes, too.
+struct Looking;
+
+/// How many there are.
+static LOOKING: AtomicUsize = AtomicUsize::new(0);
+
+impl Looking {
+    fn begin() -> Looking {
+        LOOKING.fetch_add(1, Ordering::SeqCst);
+        Looking
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        LOOKING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether somebody looks for what failed.
+pub(super) fn is_looked_for() -> bool {
+    LOOKING.load(Ordering::SeqCst) > 0
+}
+
 /// What is not computed under `arrays`, inputs first, as soon as nobody else is at any of it; nothing where the waiting
-/// for that is stopped. What is held would be kept when it is computed; while it is known, plans take no leaves of it.
+/// for that is stopped. What is held would be kept when it is computed.
 fn lazy_nodes(arrays: &[Array]) -> Option<Vec<Weak<Node>>> {
     loop {
         let inside = fork::inside();
@@ -113,33 +170,42 @@ pub(crate) fn is_lost(array: &Array) -> bool {
 /// Whether any update was undone yet.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// What each output of an update was before, which is not itself of an update that was undone.
-fn former(node: &Node) -> Option<SmallVec<[Array; 3]>> {
-    let places: &[u32] = if let Op::Call(call) = &node.op {
-        call.updates()?
-    } else if matches!(node.op, Op::Mark(Mark::Update)) {
-        &[1]
-    } else {
-        return None;
+/// What outputs were before, of each of an update and of some of what took arrays' places: no array of an update that was
+/// undone itself.
+type Former = SmallVec<[Option<Array>; 1]>;
+
+/// What the outputs of a node were before; `None` where they took no array's place.
+fn former(node: &Node) -> Option<Former> {
+    let places: &[u32] = match &node.op {
+        Op::Call(call) => call.updates().unwrap_or_default(),
+        Op::Mark(Mark::Update) => &[1],
+        _ => &[],
     };
+    let by_now = |array: Array| array.before_undone().unwrap_or(array);
     let state = node.state();
-    let input = |&place: &u32| {
-        let input = state.inputs.get(place as usize)?;
-        Some(input.before_undone().unwrap_or_else(|| input.clone()))
-    };
-    let inputs = places.iter().map(input);
-    let former: SmallVec<[Array; 3]> = inputs.collect::<Option<_>>()?;
-    (former.len() == node.avals.len()).then_some(former)
+    let mut former: Former = node.avals.iter().map(|_| None).collect();
+    for (&place, former) in places.iter().zip(&mut former) {
+        *former = state.inputs.get(place as usize).cloned().map(by_now);
+    }
+    for replaced in &state.replaced {
+        if let Some(former) = former.get_mut(replaced.output as usize) {
+            *former = replaced.former().map(by_now);
+        }
+    }
+    former.iter().any(Option::is_some).then_some(former)
 }
 
-/// Gives a node the values of other arrays where these fit it, else the error, and notes why; says whether they have
-/// any values.
-fn restore(node: &Arc<Node>, former: &[Array], error: &Error) -> bool {
-    if node.is_traced() || at_once(former).is_err() {
+/// Gives a node the values of other arrays where these fit all of it, else the error, and notes why; says whether they
+/// have any values.
+fn restore(node: &Arc<Node>, former: &Former, error: &Error) -> bool {
+    let arrays: Vec<Array> = former.iter().flatten().cloned().collect();
+    if node.is_traced() || at_once(&arrays).is_err() {
         return false;
     }
-    let values: Option<SmallVec<[Value; 1]>> = former.iter().map(Array::ready).collect();
+    let values: Option<SmallVec<[Value; 1]>> = arrays.iter().map(Array::ready).collect();
     let Some(values) = values else { return false };
+    let fits = arrays.len() == node.avals.len()
+        && arrays.iter().zip(&node.avals).all(|(array, aval)| array.aval() == aval);
     let inputs = loop {
         // Who walks finds a node as it was, or as it is then.
         let inside = fork::inside();
@@ -158,12 +224,11 @@ fn restore(node: &Arc<Node>, former: &[Array], error: &Error) -> bool {
             }
             Progress::Ready(_) | Progress::Failed(_) => return false,
         }
-        let fits = former.iter().zip(&node.avals).all(|(array, aval)| array.aval() == aval);
         state.progress = match fits {
             true => Progress::Ready(values),
             false => Progress::Failed(Arc::new(error.clone())),
         };
-        let undone = Box::new(Undone { error: error.clone(), former: former.into() });
+        let undone = Box::new(Undone { error: error.clone(), former: former.clone() });
         // The first stays, and there is no other: the node was lazy until now.
         _ = node.undone.set(undone);
         ANY.store(true, Ordering::Relaxed);
@@ -182,6 +247,21 @@ impl Error {
         matches!(self, Error::Index { .. } | Error::Numeric { .. })
     }
 
+    /// Whether trying again does not help by itself: there is no memory, a file is not what it was, a user's operator
+    /// or kernel fails, or a device has none.
+    pub(super) fn lasts(&self) -> bool {
+        if let Error::Failed(error) | Error::Node { error, .. } = self {
+            return error.lasts();
+        }
+        matches!(
+            self,
+            Error::OutOfMemory { .. }
+                | Error::Io { .. }
+                | Error::User(_)
+                | Error::Unsupported { .. }
+        )
+    }
+
     /// The same, saying that updates were undone.
     pub(super) fn with_updates_undone(self) -> Error {
         self.with("; the updates of parameters and state that needed it are undone")
@@ -189,8 +269,14 @@ impl Error {
 
     /// The same with more to say.
     fn with(mut self, more: &str) -> Error {
-        if let Error::Index { detail, .. } | Error::Numeric { detail, .. } = &mut self {
-            detail.push_str(more);
+        match &mut self {
+            Error::Index { detail: text, .. }
+            | Error::Numeric { detail: text, .. }
+            | Error::Io { detail: text, .. }
+            | Error::OutOfMemory { what: text, .. }
+            | Error::Unsupported { reason: text, .. }
+            | Error::User(text) => text.push_str(more),
+            _ => {}
         }
         self
     }

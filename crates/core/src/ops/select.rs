@@ -83,6 +83,8 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// before is not computed from that: it goes on giving the error. Optimisers and compiled functions with a state record
 /// updates, so that a step that fails leaves the weights and the state of before.
 ///
+/// Likewise where there is no memory to compute `x`, or a file or a user's operator fails.
+///
 /// Where `x` and `former` differ in shape or dtype, the result goes on giving the error, and [`Array::before_undone`] is
 /// `former`.
 ///
@@ -99,9 +101,26 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn update(x: &Array, former: &Array) -> Result<Array> {
+    update_of(x, former, x.is_only_handle())
+}
+
+/// [`update`] with an `x` that nobody else reads: that may become `former`, too.
+#[doc(hidden)]
+pub fn update_own(x: &Array, former: &Array) -> Result<Array> {
+    update_of(x, former, true)
+}
+
+fn update_of(x: &Array, former: &Array, is_own: bool) -> Result<Array> {
     // A transform keeps what it is given, and computes nothing while it traces.
     let is_traced = x.is_traced() || former.is_traced();
-    if is_traced || !x.may_fail() || x.is_update_of(former) || x.same(former) {
+    if is_traced || x.is_update_of(former) || x.same(former) {
+        return Ok(x.clone());
+    }
+    if x.is_ready() {
+        return Ok(x.clone());
+    }
+    if is_own && !x.may_fail() {
+        x.note_former(former);
         return Ok(x.clone());
     }
     Array::apply(Mark::Update, &[x, former])

@@ -378,8 +378,10 @@ impl Compiled {
             let former = former.get().get();
             // What cannot be computed leaves the state as it was; a trace left its own in what it made appear.
             let was_there = !is_fresh || arrays[own..].iter().any(|given| given.same(&former));
-            let array = match was_there {
-                true => cupola::ops::update(array, &former).map_err(raise)?,
+            // What was given is somebody else's.
+            let is_made = !arrays.iter().any(|given| given.same(array));
+            let array = match was_there && is_made {
+                true => cupola::ops::update_own(array, &former).map_err(raise)?,
                 false => array.clone(),
             };
             holder.put(py, &Bound::new(py, PyArray::new(array))?)?;
