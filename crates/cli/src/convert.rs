@@ -87,7 +87,7 @@ pub fn run(args: &ConvertArgs) -> Outcome {
     for line in TraceLine::all(&package) {
         output.line(line);
     }
-    output.line(format!("wrote {}", args.out.display()));
+    output.line(format!("wrote {}", on_one_line(&args.out.display().to_string())));
     Ok(())
 }
 

@@ -9,6 +9,7 @@ pub fn flag() -> &'static AtomicBool {
     static SET: OnceLock<()> = OnceLock::new();
     SET.get_or_init(|| {
         let set = ctrlc::set_handler(|| {
+            cupola::interrupt::give_up();
             if FLAG.swap(true, Ordering::Relaxed) {
                 // Saves go to a temporary file first: what is on the disk is whole.
                 std::process::exit(130);

@@ -86,7 +86,7 @@ pub fn spared(
     files: impl IntoIterator<Item = PathBuf>,
 ) -> Outcome {
     let own = place(path);
-    match files.into_iter().any(|file| place(&file) == own) {
+    match files.into_iter().any(|file| is_same(&place(&file), &own)) {
         true => Err(Failure::usage(format!("{argument}: {}: is {what}", path.display()))),
         false => Ok(()),
     }
@@ -102,6 +102,19 @@ fn place(path: &Path) -> PathBuf {
             _ => path.to_owned(),
         }
     })
+}
+
+/// Whether two places are one: a folder may have several names, as where it is mounted.
+fn is_same(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Some(a), Some(b)) = (one.parent(), other.parent())
+        && one.file_name() == other.file_name()
+        && let (Ok(a), Ok(b)) = (a.metadata(), b.metadata())
+    {
+        use std::os::unix::fs::MetadataExt;
+        return (a.dev(), a.ino()) == (b.dev(), b.ino());
+    }
+    one == other
 }
 
 /// Why lines did not reach the standard output, where some did not.

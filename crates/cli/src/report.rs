@@ -105,6 +105,7 @@ pub fn run(args: &ReportArgs) -> Outcome {
             kinds.push(kind);
         }
     }
+    let (images, test) = data::load(subject.dataset, subject.data_dir.as_deref())?;
     let mut absent = Vec::new();
     let mut there = Vec::new();
     for &kind in &kinds {
@@ -117,7 +118,6 @@ pub fn run(args: &ReportArgs) -> Outcome {
         }
     }
 
-    let (images, test) = data::load(subject.dataset, subject.data_dir.as_deref())?;
     let work = Work::new()?;
     let mut sides = Vec::new();
     for &device in &devices {

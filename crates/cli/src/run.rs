@@ -63,6 +63,8 @@ pub fn run(args: &RunArgs) -> Outcome {
     profiling.spares("an input", given)?;
     profiling.spares("what --json goes to", || args.json.clone())?;
     if let Some(folder) = &args.output {
+        output.spares("what --output goes to", || [folder.clone()])?;
+        profiling.spares("what --output goes to", || [folder.clone()])?;
         writable_folder("--output", folder)?;
     }
     profiling.record(|| with_stream(Stream::of(args.device), || work(args, &output, &profiling)))

@@ -64,6 +64,17 @@ fn train(args: &TrainArgs, profiling: &Profiling<'_>) -> Outcome {
         spared("--report", path, "what --json goes to", args.json.clone())?;
         replaceable("--report", path)?;
     }
+    if let Some(folder) = &args.tensorboard {
+        spared(
+            "--tensorboard",
+            folder,
+            "a file of the run itself",
+            own().filter(|own| !own.is_dir()),
+        )?;
+        spared("--tensorboard", folder, "what --json goes to", args.json.clone())?;
+        spared("--tensorboard", folder, "what --report goes to", args.report.clone())?;
+        profiling.spares("what --tensorboard goes to", || [folder.clone()])?;
+    }
     profiling.spares("a file of the run itself", own)?;
     profiling.spares("a file of the data", data)?;
     profiling.spares("what --json goes to", || args.json.clone())?;

@@ -173,6 +173,49 @@ fn what_is_written_to_a_pipe_goes_through_once() {
     }
 }
 
+/// Where it would wait for whoever reads a pipe, a signal ends it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_that_nobody_reads_is_not_waited_at_for_ever() {
+    let sandbox = Sandbox::new();
+    sandbox.train("--epochs 1 --out run").good();
+    assert!(Command::new("mkfifo").arg(sandbox.path("pipe")).status().unwrap().success());
+    let mut command = sandbox.command();
+    command.args("classify run --dataset mnist --data-dir data --json pipe".split(' '));
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // It has said all when it begins to wait.
+    let mut said = child.stdout.take().unwrap();
+    std::io::Read::read(&mut said, &mut [0; 1]).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    wait_for("the end", || child.try_wait().unwrap().is_some());
+    assert!(!child.wait().unwrap().success());
+}
+
+#[test]
+fn what_is_to_be_written_is_not_written_over() {
+    let sandbox = Sandbox::new();
+    for (options, what) in [
+        ("--out run --json run", "a file of the run itself"),
+        ("--out run --report run", "a file of the run itself"),
+        ("--out run --profile run", "a file of the run itself"),
+        ("--out run --tensorboard run/model.safetensors", "a file of the run itself"),
+        ("--out run --tensorboard board --json board", "what --json goes to"),
+        ("--out run --tensorboard board --report board", "what --report goes to"),
+        ("--out run --tensorboard board --profile board", "what --tensorboard goes to"),
+    ] {
+        sandbox.train(&format!("--epochs 1 {options}")).bad(2, &[what]);
+        assert!(!sandbox.path("run/model.safetensors").exists(), "{options}");
+    }
+    sandbox.run("bench --steps 1 --out charts --json charts").bad(2, &["what --out goes to"]);
+    fs::create_dir_all(sandbox.path("charts")).unwrap();
+    fs::write(sandbox.path("charts/epoch.svg"), "mine").unwrap();
+    sandbox.run("bench --steps 1 --out charts").bad(1, &["epoch.svg", "no chart of this program"]);
+    assert_eq!(sandbox.read("charts/epoch.svg"), b"mine");
+}
+
 #[test]
 fn a_resumed_run_notices_changed_labels() {
     let sandbox = Sandbox::new();

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
@@ -21,6 +22,26 @@ thread_local! {
 /// [`crate::fork::outside`] of the gate. The first question stays.
 pub fn ask(question: fn() -> Result<()>) {
     let _ = QUESTION.set(question);
+}
+
+/// Whether what waits for others gives up.
+static GIVES_UP: AtomicBool = AtomicBool::new(false);
+
+/// Lets what waits for another program give up, such as for one that reads a pipe: it fails with
+/// [`crate::Error::Interrupted`]. For handlers of signals.
+pub fn give_up() {
+    GIVES_UP.store(true, Ordering::Relaxed);
+}
+
+/// As [`check`], for who waits for another program.
+///
+/// # Errors
+/// As [`check`], and [`crate::Error::Interrupted`] after [`give_up`].
+pub fn check_outside() -> Result<()> {
+    match GIVES_UP.load(Ordering::Relaxed) {
+        true => Err(crate::Error::Interrupted),
+        false => check(),
+    }
 }
 
 /// Asks, if it was not asked lately: for who waits for a device.

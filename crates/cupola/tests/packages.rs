@@ -316,6 +316,30 @@ fn damaged_packages_are_an_error() {
     assert!(seen > bytes.len() / 11 / 2, "{seen} damages were seen");
 }
 
+#[cfg(unix)]
+#[test]
+fn files_that_claim_to_be_longer_are_not_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a/");
+    save(&path);
+    for name in ["graph.bin", "weights.safetensors"] {
+        let file = path.join(name);
+        let length = file.metadata().unwrap().len();
+        let open = || std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+        open().set_len(1 << 40).unwrap();
+        let error = Package::verify(&path).err().unwrap().to_string();
+        assert!(error.contains(name) && error.contains("1099511627776"), "{error}");
+        open().set_len(length).unwrap();
+        // What takes a file's place has its permissions.
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    save(&path);
+    for name in ["graph.bin", "weights.safetensors"] {
+        assert_eq!(path.join(name).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
 /// A loop over `x`, from a number that says nothing of its size, and what a condition makes of its end.
 fn looped(x: &Array) -> Result<Vec<Array>> {
     let start = ops::zeros_like(&ops::sum(x, 0, false)?)?;

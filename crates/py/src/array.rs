@@ -14,6 +14,7 @@ use cupola::{Array, DType, Element, Scalar, ops};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
@@ -92,28 +93,39 @@ fn element<'py>(
     let size = dtype.size();
     let one = &bytes[at * size..(at + 1) * size];
     macro_rules! get {
-        ($type:ty, |$v:ident| $value:expr) => {{
+        ($type:ty, $make:ident, |$v:ident| $value:expr) => {{
             let $v = <$type>::from_bytes(one)[0];
-            $value.into_pyobject(py)?.to_owned().into_any()
+            // SAFETY: the interpreter is attached.
+            unsafe { ffi::$make($value) }
         }};
     }
-    Ok(match dtype {
-        DType::Bool => get!(bool, |v| v),
-        DType::U8 => get!(u8, |v| v),
-        DType::U16 => get!(u16, |v| v),
-        DType::U32 => get!(u32, |v| v),
-        DType::U64 => get!(u64, |v| v),
-        DType::I8 => get!(i8, |v| v),
-        DType::I16 => get!(i16, |v| v),
-        DType::I32 => get!(i32, |v| v),
-        DType::I64 => get!(i64, |v| v),
-        DType::F16 => get!(f16, |v| v.to_f64()),
-        DType::BF16 => get!(bf16, |v| v.to_f64()),
-        DType::F32 => get!(f32, |v| f64::from(v)),
-        DType::F64 => get!(f64, |v| v),
-        DType::C32 => get!(Complex<f16>, |v| Complex::<f64>::new(v.re.into(), v.im.into())),
-        DType::C64 => get!(Complex32, |v| Complex::<f64>::new(v.re.into(), v.im.into())),
-    })
+    macro_rules! complex {
+        ($type:ty) => {{
+            let v = <$type>::from_bytes(one)[0];
+            // SAFETY: the interpreter is attached.
+            unsafe { ffi::PyComplex_FromDoubles(v.re.into(), v.im.into()) }
+        }};
+    }
+    // The library's own conversions end the process where there is no memory for an object.
+    let object = match dtype {
+        DType::Bool => get!(bool, PyBool_FromLong, |v| v.into()),
+        DType::U8 => get!(u8, PyLong_FromLongLong, |v| v.into()),
+        DType::U16 => get!(u16, PyLong_FromLongLong, |v| v.into()),
+        DType::U32 => get!(u32, PyLong_FromLongLong, |v| v.into()),
+        DType::U64 => get!(u64, PyLong_FromUnsignedLongLong, |v| v),
+        DType::I8 => get!(i8, PyLong_FromLongLong, |v| v.into()),
+        DType::I16 => get!(i16, PyLong_FromLongLong, |v| v.into()),
+        DType::I32 => get!(i32, PyLong_FromLongLong, |v| v.into()),
+        DType::I64 => get!(i64, PyLong_FromLongLong, |v| v),
+        DType::F16 => get!(f16, PyFloat_FromDouble, |v| v.to_f64()),
+        DType::BF16 => get!(bf16, PyFloat_FromDouble, |v| v.to_f64()),
+        DType::F32 => get!(f32, PyFloat_FromDouble, |v| f64::from(v)),
+        DType::F64 => get!(f64, PyFloat_FromDouble, |v| v),
+        DType::C32 => complex!(Complex<f16>),
+        DType::C64 => complex!(Complex32),
+    };
+    // SAFETY: what was made is ours alone, and null where there was no memory, which has raised then.
+    unsafe { Bound::from_owned_ptr_or_err(py, object) }
 }
 
 /// Nested lists of the elements; the element itself of an array without axes.
@@ -128,11 +140,34 @@ fn nested<'py>(
         return element(py, dtype, bytes, first);
     };
     let inner: usize = rest.iter().product();
-    let list = PyList::empty(py);
-    for at in 0..size {
-        list.append(nested(py, dtype, bytes, rest, first + at * inner)?)?;
+    // SAFETY: a new list is ours alone, and null where there was no memory, which has raised then. Nobody sees it before
+    // it has all of its items, each of which it owns.
+    unsafe {
+        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(size as isize))?;
+        for at in 0..size {
+            let item = nested(py, dtype, bytes, rest, first + at * inner)?;
+            ffi::PyList_SetItem(list.as_ptr(), at as isize, item.into_ptr());
+        }
+        Ok(list)
     }
-    Ok(list.into_any())
+}
+
+/// About how many bytes nested lists of elements take, and the elements that are objects of their own.
+fn bytes_of_lists(array: &Array) -> usize {
+    let object = match array.dtype() {
+        DType::Bool => 0,
+        dtype if dtype.is_complex() => 32,
+        dtype if dtype.is_float() => 24,
+        _ => 32,
+    };
+    let mut lists = 1;
+    let mut bytes = array.size().saturating_mul(object);
+    for &size in array.shape().iter() {
+        bytes = bytes.saturating_add(lists * 72);
+        lists = lists.saturating_mul(size);
+        bytes = bytes.saturating_add(lists.saturating_mul(8));
+    }
+    bytes.saturating_add(bytes / 16 + (2 << 20))
 }
 
 #[pymethods]
@@ -226,13 +261,19 @@ impl PyArray {
     /// The elements as nested lists of Python numbers.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.get();
-        // A place in a list, and for most elements an object of their own.
-        let object = if array.dtype() == DType::Bool { 8 } else { 40 };
-        if array.size().saturating_mul(object) > system_memory() {
+        let wanted = bytes_of_lists(&array);
+        let full = || {
             let text = format!("a list of {} elements does not fit the memory", array.size());
-            return Err(PyMemoryError::new_err(text));
+            PyMemoryError::new_err(text)
+        };
+        if wanted > system_memory() {
+            return Err(full());
         }
         let bytes = bytes(py, &array)?;
+        // Asked for at once: for want of one of the many small objects the process could end. Few are not worth it.
+        if array.size() > 10_000 {
+            cupola::backend::reserve::<u8>(wanted, "a list").map(drop).map_err(|_| full())?;
+        }
         nested(py, array.dtype(), &bytes, array.shape(), 0)
     }
 

@@ -1,7 +1,7 @@
 //! `load`, `save` and what goes with them. A file is a path or an object that reads or writes.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use cupola::backend::reserve;
 use cupola::io::{Replacement, gguf, npy, safetensors, write_whole};
@@ -9,7 +9,7 @@ use cupola::{Array, on_one_line};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyDict, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
@@ -71,9 +71,15 @@ fn save_archive(
     options.set_item("mode", "w")?;
     options.set_item("compression", zipfile.getattr(compression)?)?;
     let new = path(file, ".npz")?.map(Replacement::new).transpose().map_err(raise)?;
-    let target = match &new {
-        Some(new) => new.path().into_pyobject(py)?.into_any(),
-        None => file.clone(),
+    // What is no file, as a device, is written from front to back: an archive is not.
+    let whole = match &new {
+        Some(new) if !new.path().is_file() => Some(py.import("io")?.call_method0("BytesIO")?),
+        _ => None,
+    };
+    let target = match (&whole, &new) {
+        (Some(whole), _) => whole.clone(),
+        (None, Some(new)) => new.path().into_pyobject(py)?.into_any(),
+        (None, None) => file.clone(),
     };
     // What a file object of the caller raises is the caller's.
     let failed = |error: PyErr| match &new {
@@ -92,6 +98,13 @@ fn save_archive(
     let closed = archive.call_method0("close").map_err(failed);
     written?;
     closed?;
+    let mut new = new;
+    if let (Some(whole), Some(new)) = (whole, &mut new) {
+        let content = whole.call_method0("getvalue")?.cast_into::<PyBytes>()?;
+        let name = new.name().to_owned();
+        let done = new.file().write_all(content.as_bytes());
+        done.map_err(|e| raise(cupola::Error::io(name, format!("cannot be written: {e}"))))?;
+    }
     new.map_or(Ok(()), |new| py.detach(|| new.keep())).map_err(raise)
 }
 

@@ -2,6 +2,7 @@
 
 use cupola::ops::{Axes, DataFormat, Operand, Sizes};
 use cupola::{Array, DType, Scalar, Shape};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet,
@@ -398,17 +399,20 @@ pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[isi
 /// The integers in a sequence; `None` where the object is no sequence of integers.
 pub fn sequence(object: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4]>>> {
     fn all<'py>(
-        mut items: impl Iterator<Item = Bound<'py, PyAny>>,
-    ) -> Option<SmallVec<[isize; 4]>> {
-        let mut integers = SmallVec::new();
-        items.try_for_each(|item| item.extract().map(|item| integers.push(item)).ok())?;
-        Some(integers)
+        mut items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<Option<SmallVec<[isize; 4]>>> {
+        let (mut integers, count) = (SmallVec::new(), items.len());
+        integers.try_reserve(count).map_err(|_| {
+            PyMemoryError::new_err(format!("there is no memory for {count} integers"))
+        })?;
+        let all = items.try_for_each(|item| item.extract().map(|item| integers.push(item)).ok());
+        Ok(all.map(|()| integers))
     }
     if let Ok(tuple) = object.cast::<PyTuple>() {
-        return Ok(all(tuple.iter()));
+        return all(tuple.iter());
     }
     if let Ok(list) = object.cast::<PyList>() {
-        return Ok(all(list.iter()));
+        return all(list.iter());
     }
     let is_other = object.is_instance_of::<PyArray>()
         || object.is_instance_of::<PyString>()
@@ -418,7 +422,7 @@ pub fn sequence(object: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[isize; 4
         return Ok(None);
     }
     let Ok(items) = object.try_iter() else { return Ok(None) };
-    Ok(all(items.collect::<PyResult<Vec<_>>>()?.into_iter()))
+    all(items.collect::<PyResult<Vec<_>>>()?.into_iter())
 }
 
 /// One axis, several, or all for `None`.

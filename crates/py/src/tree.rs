@@ -14,7 +14,7 @@ use crate::error::wrong_value;
 use crate::random::RandomState;
 
 /// The deepest tree: one that holds itself has no end.
-const DEEPEST: usize = 1000;
+pub const DEEPEST: usize = 1000;
 
 /// One more level of a tree, as long as it is walked.
 pub struct Level;

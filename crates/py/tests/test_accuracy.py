@@ -230,3 +230,34 @@ def test_a_cast_of_float64_rounds_once(name):
     want = [1, 1 + step, 1, -1 - step, 1 + step]
     got = mx.array(x, dtype=mx.float64).astype(getattr(mx, name)).astype(mx.float32)
     assert got.tolist() == want
+
+
+SLOPES = {
+    "arcsin": lambda z: 1 / (np.sqrt(1 - z) * np.sqrt(1 + z)),
+    "arccos": lambda z: -1 / (np.sqrt(1 - z) * np.sqrt(1 + z)),
+    "arcsinh": lambda z: 1 / (np.sqrt(1 + 1j * z) * np.sqrt(1 - 1j * z)),
+    "arccosh": lambda z: 1 / (np.sqrt(z - 1) * np.sqrt(z + 1)),
+    "arctan": lambda z: 1 / (1 + z * z),
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes_where_the_square_is_too_large(name):
+    """By complex numbers on both sides of the cuts, and by real ones of any size."""
+    points = np.array([0.3 + 0.4j, 2 + 1j, -2 - 1j, 1e20j, -1e20 + 3j, 1e30 + 1e30j, 2 - 1e-3j, 0.5 - 3j, 3j, -1.5 + 0j])
+    gradient = mx.grad(lambda x: mx.real(getattr(mx, name)(x)).sum())(mx.array(points, dtype=mx.complex64))
+    want = np.conj(SLOPES[name](points.astype(np.complex64).astype(np.complex128)))
+    assert np.all(abs(np.array(gradient) - want) <= 3e-6 * abs(want) + 1e-38)
+    if name in ("arcsin", "arccos"):
+        return
+    for dtype, sizes, within in (
+        (mx.float32, [0.5, 2, 300, 1e15, 1e20, 1e30, np.inf], 5e-7),
+        (mx.float16, [0.5, 2, 10, 200, 300, 60_000, np.inf], 3e-3),
+        (mx.float64, [0.5, 3, 1e100, 1e200], 1e-15),
+    ):
+        x = mx.array([v for v in sizes if name != "arccosh" or v > 1], dtype=dtype)
+        slope = np.array(mx.grad(lambda x: getattr(mx, name)(x).astype(mx.float32).sum())(x).astype(mx.float64))
+        with np.errstate(all="ignore"):
+            want = SLOPES[name](np.array(x.astype(mx.float64)).astype(np.float64) + 0j).real
+        want = np.where(np.array(x.astype(mx.float64)) == np.inf, 0, want)
+        assert np.all(abs(slope - want) <= within * abs(want) + (6e-8 if dtype == mx.float16 else 1e-38)), (dtype, slope)

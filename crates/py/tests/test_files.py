@@ -3,8 +3,11 @@
 import io
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 
 import numpy as np
@@ -127,6 +130,36 @@ def test_pipes_are_refused_and_not_waited_at(tmp_path, name):
     read = cc.import_function if name == "a.cupola" else cc.load
     with pytest.raises(RuntimeError, match=f"{name}: cannot be read: .*it is no file"):
         read(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_is_written_to_when_somebody_reads_it(tmp_path):
+    path = str(tmp_path / "x.npy")
+    os.mkfifo(path)
+    saver = threading.Thread(target=cc.save, args=(path, cc.ones(3)))
+    saver.start()
+    with open(path, "rb") as reader:
+        assert np.load(io.BytesIO(reader.read())).tolist() == [1, 1, 1]
+    saver.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("save", ["save('x.npy', x)", "savez('x.npz', x)", "save_safetensors('x.safetensors', {'x': x})"])
+def test_waiting_for_who_reads_a_pipe_can_be_interrupted(tmp_path, save):
+    os.mkfifo(tmp_path / save.split("'")[1])
+    text = "import cupola.core as cc; x = cc.ones(3); cc.eval(x); print(0, flush=True); cc." + save
+    waits = subprocess.Popen([sys.executable, "-c", text], cwd=tmp_path, stdout=-1, stderr=-1, text=True)
+    waits.stdout.readline()
+    time.sleep(0.3)
+    waits.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in waits.communicate(timeout=60)[1]
+
+
+def test_archives_go_to_devices(tmp_path):
+    os.symlink("/dev/null", tmp_path / "x.npz")
+    for save in (cc.savez, cc.savez_compressed):
+        save(tmp_path / "x.npz", a=cc.arange(1000.0))
+    assert os.path.islink(tmp_path / "x.npz")
 
 
 # A limit on the size of files stands in for a full disk.

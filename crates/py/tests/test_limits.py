@@ -4,6 +4,8 @@ not the end of the process."""
 import copy
 import json
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -201,3 +203,47 @@ def test_what_no_memory_holds_can_be_shown():
     small = cc.stack([cc.arange(7 * 7).reshape(7, 7)] * 2)
     assert repr(many).count("\n") == repr(small).count("\n")
     assert "[0, 1, 2, ..., 509, 510, 511]" in repr(many) and "1048575]]], dtype=int32)" in repr(many)
+
+
+def test_deep_indices():
+    deep, x = nested(40_000, 0, lambda x: (x,)), cc.ones((3, 3))
+    for use in (lambda: x[deep], lambda: x.__setitem__(deep, 0), lambda: x.at[deep].add(1)):
+        with pytest.raises(ValueError, match="index"):
+            use()
+    x[(cc.array([True, False, True]),)] = 5
+    assert x.tolist() == [[5, 5, 5], [1, 1, 1], [5, 5, 5]]
+    forget(deep)
+
+
+def test_functions_within_functions():
+    with pytest.raises(RecursionError, match="custom_function"):
+        nested(40_000, lambda x: 2 * x, cc.custom_function)
+    assert nested(100, lambda x: 2 * x, cc.custom_function)(cc.array(3)).item() == 6
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sets a limit as Linux has it")
+@pytest.mark.parametrize(
+    "call, room",
+    [
+        ("cc.broadcast_to(cc.array(1.5), (2**26,)).tolist()", 900),
+        ("cc.broadcast_to(cc.array(1000), (2**23, 8)).tolist()", 1500),
+        ("cc.array(big)", 20),
+        ("cc.array(integers)", 20),
+        ("cc.zeros(integers)", 60),
+    ],
+)
+def test_lists_without_memory_for_them(call, room):
+    text = f"""
+import resource
+import cupola.core as cc
+cc.eval(cc.ones(3) + 1)
+big, integers = [1.5] * 2**25, [1] * 2**25
+size = int(open("/proc/self/statm").read().split()[0]) * 4096 + {room} * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (size, size))
+try:
+    {call}
+except MemoryError:
+    print("told")
+"""
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "told\n"), ran.stderr

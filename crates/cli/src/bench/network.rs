@@ -1,6 +1,8 @@
 //! The article's network: training and classification.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cupola::backend::{Backend, backend};
@@ -158,10 +160,20 @@ fn image_range(images: &Array, start: usize, stop: usize) -> cupola::Result<Arra
 }
 
 pub fn run(args: &BenchArgs, devices: &[Device], output: &Output) -> Outcome {
+    output.spares("what --out goes to", || [args.out.clone()])?;
+    if let Some(path) = &args.outputs {
+        spared("--outputs", path, "what --out goes to", [args.out.clone()])?;
+    }
     writable_folder("--out", &args.out)?;
     let charts = || CHARTS.map(|(file, ..)| args.out.join(file));
     for chart in charts() {
         replaceable("--out", &chart)?;
+        if !is_free_for_a_chart(&chart) {
+            let chart = chart.display();
+            return Err(Failure::new(format!(
+                "--out: {chart} is there, and is no chart of this program; name another folder"
+            )));
+        }
     }
     output.spares("a chart in --out", charts)?;
     if let Some(path) = &args.outputs {
@@ -453,6 +465,15 @@ fn table(results: &[Measured]) -> Table {
 
 /// A chart's file, its title, and what of a device it shows.
 type Chart = (&'static str, &'static str, fn(&Measured) -> f64);
+
+/// Whether nothing is at `path`, or a drawing, which a chart may take the place of.
+fn is_free_for_a_chart(path: &Path) -> bool {
+    let mut start = [0; 4];
+    match std::fs::File::open(path) {
+        Ok(mut file) => file.read_exact(&mut start).is_ok() && start == *b"<svg",
+        Err(_) => true,
+    }
+}
 
 const CHARTS: [Chart; 4] = [
     ("epoch.svg", "Training, s an epoch", |m| m.epoch.ms / 1e3),

@@ -99,7 +99,7 @@ impl RunFolder {
 
     /// The paths of the files that the run writes.
     pub fn files(&self) -> impl Iterator<Item = PathBuf> {
-        files_of(&self.path).into_iter().chain([self.path.join(LOCK_FILE)])
+        files_of(&self.path).into_iter().chain([self.path.join(LOCK_FILE), self.path.clone()])
     }
 }
 

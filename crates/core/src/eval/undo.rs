@@ -176,11 +176,12 @@ type Former = SmallVec<[Option<Array>; 1]>;
 
 /// What the outputs of a node were before; `None` where they took no array's place.
 fn former(node: &Node) -> Option<Former> {
-    let places: &[u32] = match &node.op {
-        Op::Call(call) => call.updates().unwrap_or_default(),
-        Op::Mark(Mark::Update) => &[1],
-        _ => &[],
-    };
+    let mut places: &[u32] = &[];
+    if let Op::Call(call) = &node.op {
+        places = call.updates().unwrap_or_default();
+    } else if let Op::Mark(Mark::Update) = node.op {
+        places = &[1];
+    }
     let by_now = |array: Array| array.before_undone().unwrap_or(array);
     let state = node.state();
     let mut former: Former = node.avals.iter().map(|_| None).collect();
@@ -269,14 +270,14 @@ impl Error {
 
     /// The same with more to say.
     fn with(mut self, more: &str) -> Error {
-        match &mut self {
-            Error::Index { detail: text, .. }
-            | Error::Numeric { detail: text, .. }
-            | Error::Io { detail: text, .. }
-            | Error::OutOfMemory { what: text, .. }
-            | Error::Unsupported { reason: text, .. }
-            | Error::User(text) => text.push_str(more),
-            _ => {}
+        if let Error::Index { detail: text, .. }
+        | Error::Numeric { detail: text, .. }
+        | Error::Io { detail: text, .. }
+        | Error::OutOfMemory { what: text, .. }
+        | Error::Unsupported { reason: text, .. }
+        | Error::User(text) = &mut self
+        {
+            text.push_str(more);
         }
         self
     }

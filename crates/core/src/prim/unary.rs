@@ -9,8 +9,8 @@ use super::record::{
     add, cast, div, is_zero, like, mul, neg, one_minus_square, scale, select, shift, sub,
 };
 use super::{
-    Avals, Batched, Diff, Facts, Linearity, Partial, Primitive, Reverse, Tangents, TransposeRule,
-    expect_inputs, one,
+    Avals, Batched, Binary, Diff, Facts, Linearity, Mark, Partial, Primitive, Reverse, Tangents,
+    TransposeRule, expect_inputs, one,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
@@ -222,19 +222,32 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
         Unary::Sin => Times(apply(Unary::Cos, x)?),
         Unary::Cos => Times(neg(&apply(Unary::Sin, x)?)?),
         Unary::Tan => Times(shift(&apply(Unary::Square, y)?, 1.0)?),
-        Unary::Asin => Times(apply(Unary::Rsqrt, &one_minus_square(x)?)?),
-        Unary::Acos => Times(neg(&apply(Unary::Rsqrt, &one_minus_square(x)?)?)?),
-        Unary::Atan => Over(shift(&apply(Unary::Square, x)?, 1.0)?),
+        Unary::Asin | Unary::Acos => {
+            // The square of a large complex number is none.
+            let slope = match x.dtype().is_complex() {
+                true => of_two_roots(&shift(&neg(x)?, 1.0)?, &shift(x, 1.0)?)?,
+                false => apply(Unary::Rsqrt, &one_minus_square(x)?)?,
+            };
+            Times(if f == Unary::Asin { slope } else { neg(&slope)? })
+        }
+        Unary::Atan if x.dtype().is_complex() => Over(shift(&apply(Unary::Square, x)?, 1.0)?),
+        Unary::Atan => {
+            let (by, sum) = one_plus_square(x)?;
+            Times(div(&apply(Unary::Square, &by)?, &sum)?)
+        }
         Unary::Sinh => Times(apply(Unary::Cosh, x)?),
         Unary::Cosh => Times(apply(Unary::Sinh, x)?),
         Unary::Tanh => Times(one_minus_square(y)?),
-        Unary::Asinh => Times(apply(Unary::Rsqrt, &shift(&apply(Unary::Square, x)?, 1.0)?)?),
-        // Two roots: the branch cut of the product's would be another.
-        Unary::Acosh if x.dtype().is_complex() => {
-            let (below, above) = (shift(x, -1.0)?, shift(x, 1.0)?);
-            Times(mul(&apply(Unary::Rsqrt, &below)?, &apply(Unary::Rsqrt, &above)?)?)
+        Unary::Asinh if x.dtype().is_complex() => {
+            let i = Array::constant(Scalar::Complex(0.0, 1.0), x.aval().clone());
+            let turned = mul(x, &i)?;
+            Times(of_two_roots(&shift(&turned, 1.0)?, &shift(&neg(&turned)?, 1.0)?)?)
         }
-        Unary::Acosh => Times(apply(Unary::Rsqrt, &mul(&shift(x, -1.0)?, &shift(x, 1.0)?)?)?),
+        Unary::Asinh => {
+            let (by, sum) = one_plus_square(x)?;
+            Times(mul(&by, &apply(Unary::Rsqrt, &sum)?)?)
+        }
+        Unary::Acosh => Times(of_two_roots(&shift(x, -1.0)?, &shift(x, 1.0)?)?),
         Unary::Atanh => Over(one_minus_square(x)?),
         Unary::Sigmoid => Times(mul(y, &sub(&like(y, 1.0), y)?)?),
         Unary::Erf => Times(gauss(x, FRAC_2_SQRT_PI)?),
@@ -255,6 +268,28 @@ fn partial(f: Unary, x: &Array, y: &Array) -> Result<Option<Partial>> {
         | Unary::Real
         | Unary::Imag => return Ok(None),
     }))
+}
+
+/// 1/√a·1/√b: the product of a and b may be too large, and its root has another branch cut.
+fn of_two_roots(a: &Array, b: &Array) -> Result<Array> {
+    mul(&Array::apply(Unary::Rsqrt, &[a])?, &Array::apply(Unary::Rsqrt, &[b])?)
+}
+
+/// `by`, and `by`²·(1 + x²), where `by` is 1, or 1/|x| for a real x above 1, whose square may be too large: up to the
+/// root of what the dtype holds, so that ∞ is none of 0.
+fn one_plus_square(x: &Array) -> Result<(Array, Array)> {
+    let apply = |f: Unary, x: &Array| Array::apply(f, &[x]);
+    let root = match x.dtype().size() {
+        2 if x.dtype() == DType::F16 => 8,
+        8 => 512,
+        _ => 64,
+    };
+    let most = Array::apply(Binary::Maximum, &[&apply(Unary::Abs, x)?, &like(x, 1.0)])?;
+    let most = Array::apply(Binary::Minimum, &[&most, &like(x, 2f64.powi(root))])?;
+    // What is made of both is the same for any number.
+    let by = Array::apply(Mark::StopGradient, &[&div(&like(x, 1.0), &most)?])?;
+    let sum = add(&apply(Unary::Square, &mul(x, &by)?)?, &apply(Unary::Square, &by)?)?;
+    Ok((by, sum))
 }
 
 /// `by`·exp(−x²): the slope of the error function.

@@ -88,22 +88,27 @@ pub(super) unsafe fn product<T: Factor>(
         };
         place.packed(blocking.layout::<T>(), blocking.depth * blocking.width(), pack)
     });
-    let shares_right = rows.len() > 1 && kept.is_none();
-    let mut right = Scratch::<T::Acc>::new(match shares_right {
-        true => blocking.depth * blocking.width(),
-        false => 0,
-    });
+    // Where there is no memory for all of it each task packs what it needs.
+    let packed = |wanted: bool, length| match wanted {
+        true => Scratch::<T::Acc>::try_new(length),
+        false => None,
+    };
+    let mut right = packed(rows.len() > 1 && kept.is_none(), blocking.depth * blocking.width());
     let length = passes * p.m * ROW_STEP;
     let copied = p.m * p.k * (columns.len() - 1) * size_of::<T>();
     let shares_left = copied >= COPIED_BYTES && length * size_of::<T::Acc>() <= LEFT_BYTES;
-    let mut left = Scratch::<T::Acc>::new(if shares_left { length } else { 0 });
+    let mut left = packed(shares_left, length);
     for batch in 0..p.batch {
-        if shares_right && (batch == 0 || p.b_strides[0] != 0) {
+        if let Some(right) = &mut right
+            && (batch == 0 || p.b_strides[0] != 0)
+        {
             // SAFETY: the caller vouches for the operand.
-            unsafe { blocking.pack_all(b_at(batch), &mut right) };
+            unsafe { blocking.pack_all(b_at(batch), right) };
         }
-        if shares_left && (batch == 0 || p.a_strides[0] != 0) {
-            let to = Out::new(&mut left);
+        if let Some(left) = &mut left
+            && (batch == 0 || p.a_strides[0] != 0)
+        {
+            let to = Out::new(left);
             let tiles = blocking.split.rows.len();
             parallel_for(tiles * passes, |piece| {
                 let (tile, pass) = (piece / passes, piece % passes);
@@ -116,11 +121,11 @@ pub(super) unsafe fn product<T: Factor>(
             });
         }
         parallel_for(parts, |task| {
-            let left = if shares_left { Left::Packed(&left) } else { Left::Here(&a) };
-            let right = match &kept {
-                Some(kept) => Right::Packed(&kept.data),
-                None if shares_right => Right::Packed(&right),
-                None => Right::Here(b_at(batch)),
+            let left = left.as_ref().map_or(Left::Here(&a), |left| Left::Packed(left));
+            let right = match (&kept, &right) {
+                (Some(kept), _) => Right::Packed(&kept.data),
+                (None, Some(right)) => Right::Packed(right),
+                (None, None) => Right::Here(b_at(batch)),
             };
             // SAFETY: as above.
             unsafe { blocking.task(left, batch, right, part(task), out, epilogue) };

@@ -1,5 +1,6 @@
 //! Working memory that a thread keeps: fresh pages cost more than the arithmetic done in them.
 
+use std::alloc::Layout;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -27,16 +28,32 @@ pub struct Scratch<T> {
 
 impl<T: Real> Scratch<T> {
     /// A buffer of `len` elements and a few more that may be read past its end, of no more memory than that.
-    pub fn exact(len: usize) -> Self {
-        Scratch { lines: vec![Line([0; 64]); Self::lines(len)], len, kind: PhantomData }
+    /// `None` where there is no memory for it.
+    pub fn exact(len: usize) -> Option<Self> {
+        Some(Scratch { lines: Self::allocated(Self::lines(len))?, len, kind: PhantomData })
+    }
+
+    fn allocated(count: usize) -> Option<Vec<Line>> {
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).ok()?;
+        lines.resize(count, Line([0; 64]));
+        Some(lines)
     }
 
     fn lines(len: usize) -> usize {
         (len * size_of::<T>()).div_ceil(64) + 4
     }
 
-    /// A buffer of `len` elements and a few more that may be read past its end.
+    /// A buffer of `len` elements and a few more that may be read past its end: of so many that there is memory for them.
     pub fn new(len: usize) -> Self {
+        match Self::try_new(len) {
+            Some(scratch) => scratch,
+            None => std::alloc::handle_alloc_error(Layout::new::<Line>()),
+        }
+    }
+
+    /// The same of any number of elements; `None` where there is no memory for it.
+    pub fn try_new(len: usize) -> Option<Self> {
         let lines = Self::lines(len);
         let mut kept = KEPT.with_borrow_mut(|kept| {
             let sizes = || kept.iter().map(Vec::len).enumerate();
@@ -46,9 +63,10 @@ impl<T: Real> Scratch<T> {
         });
         let buffer = kept.get_or_insert_default();
         if buffer.len() < lines {
-            *buffer = vec![Line([0; 64]); lines];
+            *buffer = Vec::new();
+            *buffer = Self::allocated(lines)?;
         }
-        Scratch { lines: kept.unwrap_or_default(), len, kind: PhantomData }
+        Some(Scratch { lines: kept.unwrap_or_default(), len, kind: PhantomData })
     }
 }
 

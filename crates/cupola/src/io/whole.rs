@@ -45,17 +45,15 @@ impl Replacement {
     /// Where it is a folder or read-only, or no file can be made beside it.
     pub fn new(path: impl AsRef<Path>) -> Result<Replacement> {
         let name = path.as_ref();
-        let make = || {
-            let (path, is_open) = followed(name)?;
-            let content = match there(&path)? {
-                Some(known) if is_open || !known.is_file() && !known.is_dir() => {
-                    Content::Through(OpenOptions::new().append(is_open).write(true).open(&path)?)
-                }
-                known => Content::New(beside(&path, known.as_ref())?),
-            };
-            Ok(Replacement { name: name.to_owned(), path, content })
+        let failed = |cause: std::io::Error| failed(name, &cause);
+        let (path, is_open) = followed(name).map_err(failed)?;
+        let content = match there(&path).map_err(failed)? {
+            Some(known) if is_open || !known.is_file() && !known.is_dir() => {
+                Content::Through(in_place(name, &path, is_open, &known)?)
+            }
+            known => Content::New(beside(&path, known.as_ref()).map_err(failed)?),
         };
-        make().map_err(|cause| failed(name, &cause))
+        Ok(Replacement { name: name.to_owned(), path, content })
     }
 
     /// The file's name, as the caller gave it.
@@ -145,6 +143,38 @@ pub fn check_file(path: impl AsRef<Path>, what: &str) -> Result<()> {
         Ok(known) if !known.is_file() => Ok(()),
         _ => Replacement::new(path).map(drop),
     }
+}
+
+/// Opens what is written in place. Whoever makes it wait, as a pipe that nobody reads, can be waited for no longer by an
+/// [interrupt](cupola_core::interrupt).
+fn in_place(name: &Path, path: &Path, is_open: bool, known: &Metadata) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(is_open).write(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+        if !is_open && known.file_type().is_fifo() {
+            options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+            let file = loop {
+                match options.open(path) {
+                    Ok(file) => break file,
+                    Err(cause)
+                        if cause.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) =>
+                    {
+                        cupola_core::interrupt::check_outside()?;
+                        std::thread::sleep(std::time::Duration::from_millis(10));
+                    }
+                    Err(cause) => return Err(failed(name, &cause)),
+                }
+            };
+            rustix::fs::fcntl_setfl(&file, OFlags::empty())
+                .map_err(|cause| failed(name, &cause.into()))?;
+            return Ok(file);
+        }
+    }
+    let _ = known;
+    options.open(path).map_err(|cause| failed(name, &cause))
 }
 
 /// The file whose place new content of `path` would take, if one is there and it is not written in place.

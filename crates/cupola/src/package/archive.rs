@@ -135,6 +135,10 @@ impl Sink {
                 content(&mut counted)?;
                 let (written, _) = counted.done();
                 file.flush().map_err(failed)?;
+                // A file keeps its permissions where another takes its place.
+                if let Ok(known) = path.join(name).metadata() {
+                    file.get_ref().set_permissions(known.permissions()).map_err(failed)?;
+                }
                 file.get_ref().sync_all().map_err(failed)?;
                 Ok(written)
             }

@@ -254,6 +254,12 @@ impl Package {
     pub fn verify(path: impl AsRef<Path>) -> Result<Package> {
         let source = Source::open(path.as_ref())?;
         for file in manifest(&source)?.files {
+            // A file may claim to be longer than can be read.
+            let (_, bytes) = source.file(&file.name)?;
+            if bytes != file.bytes {
+                let detail = format!("has {bytes} bytes, in the manifest {}", file.bytes);
+                return Err(Error::io(source.name(&file.name), detail));
+            }
             check(&source, &file, &source.sha256(&file.name)?)?;
         }
         Self::read(&source)

@@ -69,7 +69,11 @@ fn mask(index: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
         return crate::operand::scalar_array(Scalar::Bool(value.is_true()), None).map(Some);
     }
     if let Ok(tuple) = index.cast::<PyTuple>() {
-        return if tuple.len() == 1 { mask(&tuple.get_item(0)?) } else { Ok(None) };
+        return match tuple.len() {
+            // A tuple in it is no index.
+            1 if !tuple.get_item(0)?.is_instance_of::<PyTuple>() => mask(&tuple.get_item(0)?),
+            _ => Ok(None),
+        };
     }
     let array = match index.cast::<PyArray>() {
         Ok(array) => Some(array.get().get()),

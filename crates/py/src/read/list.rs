@@ -6,6 +6,7 @@
 
 use cupola::{Array, DType, Kind, MAX_RANK, Scalar, Shape, ops};
 use num_complex::Complex32;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
@@ -32,7 +33,7 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
     match found.kind {
         None => give(&Vec::<f32>::new(), shape, DType::F32, dtype),
         Some(Kind::Bool) => {
-            let mut out: Vec<u8> = Vec::with_capacity(size);
+            let mut out: Vec<u8> = room(size)?;
             each(object, shape.rank(), &mut |v| {
                 out.push(u8::from(v.is_truthy()?));
                 Ok(())
@@ -51,7 +52,7 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
             let own = if found.is_wide { DType::I64 } else { DType::I32 };
             match dtype.unwrap_or(own) {
                 DType::I32 => {
-                    let mut out: Vec<i32> = Vec::with_capacity(size);
+                    let mut out: Vec<i32> = room(size)?;
                     each(object, shape.rank(), &mut |v| {
                         out.push(i32::try_from(long(v)?).map_err(|_| outside(v, DType::I32))?);
                         Ok(())
@@ -59,7 +60,7 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
                     give(&out, shape, DType::I32, None)
                 }
                 wanted => {
-                    let mut out: Vec<i64> = Vec::with_capacity(size);
+                    let mut out: Vec<i64> = room(size)?;
                     each(object, shape.rank(), &mut |v| {
                         let value = long(v)?;
                         if found.is_wide && wanted.is_integer() && !fits(value, wanted) {
@@ -73,7 +74,7 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
             }
         }
         Some(Kind::Float) if matches!(dtype, None | Some(DType::F32)) => {
-            let mut out: Vec<f32> = Vec::with_capacity(size);
+            let mut out: Vec<f32> = room(size)?;
             each(object, shape.rank(), &mut |v| {
                 out.push(double(v)? as f32);
                 Ok(())
@@ -82,7 +83,7 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
         }
         Some(Kind::Float) => scalars(object, shape, dtype.unwrap_or(DType::F32)),
         Some(Kind::Complex) => {
-            let mut out: Vec<Complex32> = Vec::with_capacity(size);
+            let mut out: Vec<Complex32> = room(size)?;
             each(object, shape.rank(), &mut |v| {
                 let value: num_complex::Complex64 = v.extract()?;
                 out.push(Complex32::new(value.re as f32, value.im as f32));
@@ -91,6 +92,15 @@ pub fn array(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Array>
             give(&out, shape, DType::C64, dtype)
         }
     }
+}
+
+/// A vector with room for so many elements.
+fn room<T>(count: usize) -> PyResult<Vec<T>> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(count).map_err(|_| {
+        PyMemoryError::new_err(format!("array: there is no memory for {count} numbers of a list"))
+    })?;
+    Ok(vector)
 }
 
 fn give<T: bytemuck::NoUninit>(
@@ -123,7 +133,7 @@ fn narrowed(values: &[i64], shape: Shape, dtype: DType) -> PyResult<Array> {
     if dtype == DType::I64 {
         return give(values, shape, dtype, None);
     }
-    let mut bytes = Vec::with_capacity(values.len() * dtype.size());
+    let mut bytes = room(values.len() * dtype.size())?;
     for &value in values {
         bytes.extend_from_slice(&element_bytes(Scalar::Int(value), dtype)[..dtype.size()]);
     }
@@ -132,7 +142,7 @@ fn narrowed(values: &[i64], shape: Shape, dtype: DType) -> PyResult<Array> {
 
 /// Numbers of any kind, one by one.
 fn scalars(object: &Bound<'_, PyAny>, shape: Shape, dtype: DType) -> PyResult<Array> {
-    let mut bytes = Vec::with_capacity(shape.size() * dtype.size());
+    let mut bytes = room(shape.size() * dtype.size())?;
     each(object, shape.rank(), &mut |v| {
         let value = operand::scalar(v)?.ok_or_else(|| invalid(v))?;
         bytes.extend_from_slice(&element_bytes(value, dtype)[..dtype.size()]);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cupola::prim::{Batched, Held};
 use cupola::{Array, ops, transform};
 use pyo3::PyTraverseError;
+use pyo3::exceptions::PyRecursionError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -13,7 +14,7 @@ use super::vmap::axes_of;
 use super::{Arguments, function};
 use crate::error::{carried, raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::tree::{self, Template};
+use crate::tree::{self, DEEPEST, Template};
 
 /// What a function returned, with its arrays taken out: known once it was traced.
 type Returned = Arc<Mutex<Option<Template>>>;
@@ -89,6 +90,8 @@ pub fn checkpoint<'py>(py: Python<'py>, fun: Bound<'py, PyAny>) -> PyResult<Boun
 pub struct custom_function {
     fun: Py<PyAny>,
     rules: Mutex<Rules>,
+    /// How many such functions are within each other, with this one: Python frees them one within the other.
+    depth: usize,
 }
 
 #[derive(Default)]
@@ -219,7 +222,13 @@ impl custom_function {
                 f.get_type().name()?
             )));
         }
-        Ok(custom_function { fun: f.clone().unbind(), rules: Mutex::new(Rules::default()) })
+        let within = f.cast::<custom_function>().map_or(0, |f| f.get().depth);
+        if within >= DEEPEST {
+            let text = format!("[custom_function] functions are nested deeper than {DEEPEST}");
+            return Err(PyRecursionError::new_err(text));
+        }
+        let rules = Mutex::new(Rules::default());
+        Ok(custom_function { fun: f.clone().unbind(), rules, depth: within + 1 })
     }
 
     /// Gives the function's vector-Jacobian product: `f(primals, cotangents, outputs)`.
