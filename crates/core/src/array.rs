@@ -67,12 +67,12 @@ pub(crate) struct State {
     pub inputs: Inputs,
     pub progress: Progress,
     /// What outputs take the place of, where no update is recorded for that.
-    pub replaced: Vec<Replaced>,
+    pub replaced: Option<Box<SmallVec<[Replaced; 1]>>>,
 }
 
 impl State {
     fn new(inputs: Inputs, progress: Progress) -> State {
-        State { inputs, progress, replaced: Vec::new() }
+        State { inputs, progress, replaced: None }
     }
 }
 
@@ -395,6 +395,12 @@ impl Array {
         matches!(self.node.state().progress, Progress::Ready(_))
     }
 
+    /// Whether it is of an [update](crate::ops::update) that was undone.
+    #[inline]
+    pub fn is_undone(&self) -> bool {
+        self.node.undone.get().is_some()
+    }
+
     /// Of an [update](crate::ops::update) that was undone, what it was the update of.
     pub fn before_undone(&self) -> Option<Array> {
         self.node.undone.get()?.former.get(self.output as usize)?.clone()
@@ -405,7 +411,8 @@ impl Array {
         let mut state = self.node.state();
         if matches!(state.progress, Progress::Lazy) && !self.node.is_traced() {
             let (output, of) = (self.output, former.output);
-            state.replaced.push(Replaced { output, former: Arc::downgrade(&former.node), of });
+            let replaced = Replaced { output, former: Arc::downgrade(&former.node), of };
+            state.replaced.get_or_insert_default().push(replaced);
         }
     }
 

@@ -50,6 +50,12 @@ pub fn eval(arrays: &[Array]) -> Result<()> {
     }
 }
 
+/// [`eval`], but updates that cannot be computed stay what they are: for who does not pass the error on.
+#[doc(hidden)]
+pub fn compute(arrays: &[Array]) -> Result<()> {
+    at_once(arrays)
+}
+
 /// [`eval`], but for what becomes of updates.
 fn at_once(arrays: &[Array]) -> Result<()> {
     let mut roots = unfinished(arrays)?;
@@ -618,7 +624,7 @@ impl Job {
                         }
                         let mut state = node.state();
                         state.progress = Progress::Ready(own);
-                        state.replaced = Vec::new();
+                        state.replaced = None;
                         if !node.is_traced() {
                             dropped.push(std::mem::take(&mut state.inputs));
                         }

@@ -37,7 +37,7 @@ pub use array::Array;
 pub use device::{Device, DeviceKind, Stream};
 pub use dtype::{DType, Element, Kind, Scalar};
 pub use error::{Error, Result, on_one_line, panic_text};
-pub use eval::{async_eval, eval, synchronize, wait};
+pub use eval::{async_eval, compute, eval, synchronize, wait};
 pub use shape::{
     Aval, Dims, Layout, MAX_RANK, MergedAxes, Shape, is_row_major, merge_axes, normalize_axes,
     normalize_axis, reshape_strides,

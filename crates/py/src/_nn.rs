@@ -207,7 +207,7 @@ pub fn running_mean(running: Arr, fresh: Arr, momentum: f64, scale: f64) -> PyRe
 #[doc = docs!(_nn::update)]
 #[pyfunction]
 pub fn update(x: Arr, former: Arr) -> PyResult<PyArray> {
-    give(ops::update_own(&x, &former))
+    give(ops::update(&x, &former))
 }
 
 #[doc = docs!(_nn::Item)]

@@ -46,12 +46,22 @@ impl PyArray {
     #[inline]
     pub fn get(&self) -> Array {
         origin::goes_on();
+        let array = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match array.is_undone() {
+            false => array,
+            true => self.restored(array),
+        }
+    }
+
+    #[cold]
+    fn restored(&self, undone: Array) -> Array {
+        let Some(former) = undone.before_undone() else { return undone };
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let undone = inner.before_undone().map(|former| std::mem::replace(&mut *inner, former));
-        let array = inner.clone();
-        drop(inner);
-        drop(undone);
-        array
+        // It may have become another since.
+        if inner.same(&undone) {
+            *inner = former.clone();
+        }
+        former
     }
 
     /// Becomes another array.

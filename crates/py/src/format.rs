@@ -154,7 +154,7 @@ pub fn general(v: f64, digits: usize) -> String {
 fn shown(array: &Array) -> Result<Array> {
     let has_copy = match cupola::wait(std::slice::from_ref(array)) {
         Ok(()) => array.storage()?.0.host().is_none() && array.size() > COPIED,
-        Err(Error::OutOfMemory { .. }) => true,
+        Err(Error::OutOfMemory { .. }) if !array.is_undone() => true,
         Err(error) => return Err(error),
     };
     if !has_copy {

@@ -2725,14 +2725,6 @@ pub fn tanh_shrink(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::tanh_shrink(&a)))
 }
 
-/// `update` with an `x` that nobody else reads: that may become `former`, too.
-#[pyfunction(name = "update_own")]
-#[pyo3(signature = (a, former, *, stream = None), text_signature = "(a, former, *, stream=None)")]
-pub fn update_own(mut a: Arr, mut former: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    keep_doubles([&mut a, &mut former]);
-    on(stream, || give(ops::update_own(&a, &former)))
-}
-
 /// The frequencies of a discrete Fourier transform of `size` points `spacing` apart, as `float32`:
 /// 0 and up, then the negative ones.
 ///
@@ -4162,7 +4154,6 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::tanh_shrink, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::tree_map, m)?)?;
             m.add_function(wrap_pyfunction!(crate::_nn::update, m)?)?;
-            m.add_function(wrap_pyfunction!(self::update_own, m)?)?;
         }
         "_onnx" => {
             m.add_class::<crate::_onnx::OnnxModel>()?;

@@ -70,7 +70,8 @@ fn save_archive(
     let options = PyDict::new(py);
     options.set_item("mode", "w")?;
     options.set_item("compression", zipfile.getattr(compression)?)?;
-    let new = path(file, ".npz")?.map(Replacement::new).transpose().map_err(raise)?;
+    let new = path(file, ".npz")?.map(|path| py.detach(|| Replacement::new(path)));
+    let new = new.transpose().map_err(raise)?;
     // What is no file, as a device, is written from front to back: an archive is not.
     let whole = match &new {
         Some(new) if !new.path().is_file() => Some(py.import("io")?.call_method0("BytesIO")?),
@@ -102,7 +103,8 @@ fn save_archive(
     if let (Some(whole), Some(new)) = (whole, &mut new) {
         let content = whole.call_method0("getvalue")?.cast_into::<PyBytes>()?;
         let name = new.name().to_owned();
-        let done = new.file().write_all(content.as_bytes());
+        let bytes = content.as_bytes();
+        let done = py.detach(|| new.file().write_all(bytes));
         done.map_err(|e| raise(cupola::Error::io(name, format!("cannot be written: {e}"))))?;
     }
     new.map_or(Ok(()), |new| py.detach(|| new.keep())).map_err(raise)

@@ -469,9 +469,11 @@ type Chart = (&'static str, &'static str, fn(&Measured) -> f64);
 /// Whether nothing is at `path`, or a drawing, which a chart may take the place of.
 fn is_free_for_a_chart(path: &Path) -> bool {
     let mut start = [0; 4];
-    match std::fs::File::open(path) {
-        Ok(mut file) => file.read_exact(&mut start).is_ok() && start == *b"<svg",
-        Err(_) => true,
+    // A pipe is not opened.
+    match path.metadata() {
+        Ok(known) if known.is_file() && known.len() > 0 => std::fs::File::open(path)
+            .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"<svg"),
+        _ => true,
     }
 }
 

@@ -71,28 +71,20 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
     undone
 }
 
-/// So many updates in a row that cannot be computed say that those after them cannot, either.
-const MOST_TRIED: usize = 16;
-
 /// The same of updates, inputs first, where any operation may have failed, as for want of memory: each is tried by
 /// itself.
 fn undo_failing(updates: &[Arc<Node>]) -> bool {
-    let (mut undone, mut failures, mut last) = (false, 0, None);
+    let mut undone = false;
     for node in updates {
-        if failures < MOST_TRIED {
-            match at_once(&[Array { node: node.clone(), output: 0 }]) {
-                Ok(()) => {
-                    failures = 0;
-                    continue;
+        match at_once(&[Array { node: node.clone(), output: 0 }]) {
+            Ok(()) => {}
+            Err(error) if error.is_of_values() || error.lasts() => {
+                if let Some(former) = former(node) {
+                    undone |= restore(node, &former, &error);
                 }
-                Err(error) if error.is_of_values() || error.lasts() => last = Some(error),
-                // What stops this has nothing to do with the update.
-                Err(_) => return undone,
             }
-            failures += 1;
-        }
-        if let (Some(former), Some(error)) = (former(node), &last) {
-            undone |= restore(node, &former, error);
+            // What stops this has nothing to do with the update.
+            Err(_) => return undone,
         }
     }
     undone
@@ -188,7 +180,7 @@ fn former(node: &Node) -> Option<Former> {
     for (&place, former) in places.iter().zip(&mut former) {
         *former = state.inputs.get(place as usize).cloned().map(by_now);
     }
-    for replaced in &state.replaced {
+    for replaced in state.replaced.iter().flat_map(|replaced| replaced.iter()) {
         if let Some(former) = former.get_mut(replaced.output as usize) {
             *former = replaced.former().map(by_now);
         }

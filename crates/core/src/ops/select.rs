@@ -81,15 +81,15 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// `x` itself, as what `former` becomes: where values keep `x` from being computed, as an index outside its axis or a
 /// singular matrix, the error is given once, and from then on the result is `former`. What was recorded of the result
 /// before is not computed from that: it goes on giving the error. Optimisers and compiled functions with a state record
-/// updates, so that a step that fails leaves the weights and the state of before.
-///
-/// Likewise where there is no memory to compute `x`, or a file or a user's operator fails.
+/// updates, so that a step that fails leaves the weights and the state of before. Likewise where there is no memory to
+/// compute `x`, or a file or a user's operator fails: but only where values could keep `x` from being computed, too, or
+/// nobody else has a handle on it.
 ///
 /// Where `x` and `former` differ in shape or dtype, the result goes on giving the error, and [`Array::before_undone`] is
 /// `former`.
 ///
 /// # Errors
-/// None that the arguments could cause.
+/// None.
 ///
 /// # Example
 /// ```
@@ -101,27 +101,16 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn update(x: &Array, former: &Array) -> Result<Array> {
-    update_of(x, former, x.is_only_handle())
-}
-
-/// [`update`] with an `x` that nobody else reads: that may become `former`, too.
-#[doc(hidden)]
-pub fn update_own(x: &Array, former: &Array) -> Result<Array> {
-    update_of(x, former, true)
-}
-
-fn update_of(x: &Array, former: &Array, is_own: bool) -> Result<Array> {
     // A transform keeps what it is given, and computes nothing while it traces.
     let is_traced = x.is_traced() || former.is_traced();
     if is_traced || x.is_update_of(former) || x.same(former) {
         return Ok(x.clone());
     }
-    if x.is_ready() {
-        return Ok(x.clone());
+    if x.may_fail() {
+        return Array::apply(Mark::Update, &[x, former]);
     }
-    if is_own && !x.may_fail() {
+    if x.is_only_handle() {
         x.note_former(former);
-        return Ok(x.clone());
     }
-    Array::apply(Mark::Update, &[x, former])
+    Ok(x.clone())
 }

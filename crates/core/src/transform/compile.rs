@@ -10,7 +10,7 @@ use crate::eval::undo::is_lost;
 use crate::generator;
 use crate::graph::{Drawn, Graph};
 use crate::holders;
-use crate::ops::update_own;
+use crate::ops::update;
 use crate::precision::matmul_precision;
 use crate::prim::{Call, Held};
 use crate::shape::Aval;
@@ -204,7 +204,7 @@ impl<F> Compiled<F> {
             };
             let former = former.filter(|former| former.aval() == array.aval());
             // Of equal avals it cannot fail.
-            *leaf = former.and_then(|former| update_own(&array, former).ok()).unwrap_or(array);
+            *leaf = former.and_then(|former| update(&array, former).ok()).unwrap_or(array);
         });
         Ok(outputs)
     }

@@ -170,15 +170,14 @@ impl GradScaler {
         let former = optimizer.leaves();
         optimizer.update(model, &unscaled)?;
         for (param, former) in params {
-            param.set(ops::update_own(&ops::where_(&finite, &param.get(), &former)?, &former)?);
+            param.set(ops::update(&ops::where_(&finite, &param.get(), &former)?, &former)?);
         }
         let mut failed = None;
         optimizer.visit_mut(&mut Path::default(), &mut |leaf, array| {
             // Moments start from zero.
             let former = former.get(leaf.path).cloned().map_or_else(|| ops::zeros_like(array), Ok);
-            let chosen = former.and_then(|former| {
-                ops::update_own(&ops::where_(&finite, &*array, &former)?, &former)
-            });
+            let chosen = former
+                .and_then(|former| ops::update(&ops::where_(&finite, &*array, &former)?, &former));
             match chosen {
                 Ok(chosen) => *array = chosen,
                 Err(error) => failed = Some(error),
@@ -205,9 +204,9 @@ impl GradScaler {
         let halved = ops::multiply(&self.scale, self.backoff)?;
         let halved = ops::maximum(&halved, f32::MIN_POSITIVE)?;
         let counts = ops::logical_and(&finite, &ops::logical_not(&is_due)?)?;
-        self.scale = ops::update_own(&ops::where_(&finite, &kept, &halved)?, &self.scale)?;
+        self.scale = ops::update(&ops::where_(&finite, &kept, &halved)?, &self.scale)?;
         let tracker = ops::where_(&counts, &count, 0)?;
-        self.growth_tracker = ops::update_own(&tracker, &self.growth_tracker)?;
+        self.growth_tracker = ops::update(&tracker, &self.growth_tracker)?;
         Ok(())
     }
 

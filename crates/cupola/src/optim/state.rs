@@ -116,10 +116,10 @@ impl State {
                         Some(former) => former.clone(),
                         None => ops::zeros_like(&moment)?,
                     };
-                    Ok((name, ops::update_own(&moment, &former)?))
+                    Ok((name, ops::update(&moment, &former)?))
                 })
                 .collect::<Result<Vec<_>>>()?;
-            changed.push((param, ops::update_own(&ops::astype(&new, dtype)?, &value)?, moments));
+            changed.push((param, ops::update(&ops::astype(&new, dtype)?, &value)?, moments));
         }
         for (param, value, moments) in changed {
             param.set(value);

@@ -54,6 +54,8 @@ impl PyArray {
             let text = format!("{} has no format in the buffer protocol", array.dtype());
             return Err(PyBufferError::new_err(text));
         };
+        // NumPy passes no error on, and asks for `__array__` then, which gives it.
+        slf.py().detach(|| cupola_core::compute(std::slice::from_ref(&array))).map_err(raise)?;
         let host = Host::of(slf.py(), &array)?;
         if flags & ffi::PyBUF_STRIDES != ffi::PyBUF_STRIDES && !host.is_row_major() {
             return Err(PyBufferError::new_err("the array is not contiguous"));

@@ -381,7 +381,7 @@ impl Compiled {
             // What was given is somebody else's.
             let is_made = !arrays.iter().any(|given| given.same(array));
             let array = match was_there && is_made {
-                true => cupola::ops::update_own(array, &former).map_err(raise)?,
+                true => cupola::ops::update(array, &former).map_err(raise)?,
                 false => array.clone(),
             };
             holder.put(py, &Bound::new(py, PyArray::new(array))?)?;

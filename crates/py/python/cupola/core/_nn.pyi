@@ -221,6 +221,4 @@ def update(x: _Scalar | array, former: _Scalar | array) -> array:
         ...     print(fresh)
         array([1, 2], dtype=float32)
     """
-def update_own(a: _Scalar | array, former: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """`update` with an `x` that nobody else reads: that may become `former`, too."""
 
