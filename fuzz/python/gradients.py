@@ -332,7 +332,10 @@ class Checker:
         if not ways and not ends:
             self.out.counts["passed over: an infinity or NaN on the way has no slope"] += 1
             return False
-        if np.isfinite(one.out["value"][0]):
+        if not ways:
+            # The gradient is 0 where nothing depends on what is infinite; a tangent is 0 times that.
+            self.out.counts["passed over: an infinity or NaN on the way (jvp)"] += 1
+        elif np.isfinite(one.out["value"][0]):
             # Terms as large as powers of what is on the way cancel in one order, and not in the other.
             largest = max([1.0, *(float(size) for size in one.out["parts"] if np.isfinite(size))])
             if largest < 1e150:
