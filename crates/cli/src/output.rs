@@ -86,7 +86,7 @@ pub fn spared(
     files: impl IntoIterator<Item = PathBuf>,
 ) -> Outcome {
     let own = place(path);
-    match files.into_iter().any(|file| is_same(&place(&file), &own)) {
+    match files.into_iter().any(|file| is_one_place(&place(&file), &own)) {
         true => Err(Failure::usage(format!("{argument}: {}: is {what}", path.display()))),
         false => Ok(()),
     }
@@ -105,7 +105,7 @@ fn place(path: &Path) -> PathBuf {
 }
 
 /// Whether two places are one: a folder may have several names, as where it is mounted.
-fn is_same(one: &Path, other: &Path) -> bool {
+fn is_one_place(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
     if let (Some(a), Some(b)) = (one.parent(), other.parent())
         && one.file_name() == other.file_name()

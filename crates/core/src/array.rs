@@ -66,7 +66,7 @@ pub(crate) struct State {
     /// Dropped once the node has its value, unless a transform may still walk over it.
     pub inputs: Inputs,
     pub progress: Progress,
-    /// What outputs take the place of, where no update is recorded for that.
+    /// What outputs take the place of, where no update is recorded for that; of several of one output the last counts.
     pub replaced: Option<Box<SmallVec<[Replaced; 1]>>>,
 }
 

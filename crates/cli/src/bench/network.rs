@@ -159,6 +159,17 @@ fn image_range(images: &Array, start: usize, stop: usize) -> cupola::Result<Arra
     ops::slice(images, &[start, 0, 0, 0], &[stop, height, width, channels], &[1; 4])
 }
 
+/// Whether nothing is at `path`, or a drawing, which a chart may take the place of.
+fn is_free_for_a_chart(path: &Path) -> bool {
+    let mut start = [0; 4];
+    // A pipe is not opened.
+    match path.metadata() {
+        Ok(known) if known.is_file() && known.len() > 0 => std::fs::File::open(path)
+            .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"<svg"),
+        _ => true,
+    }
+}
+
 pub fn run(args: &BenchArgs, devices: &[Device], output: &Output) -> Outcome {
     output.spares("what --out goes to", || [args.out.clone()])?;
     if let Some(path) = &args.outputs {
@@ -465,17 +476,6 @@ fn table(results: &[Measured]) -> Table {
 
 /// A chart's file, its title, and what of a device it shows.
 type Chart = (&'static str, &'static str, fn(&Measured) -> f64);
-
-/// Whether nothing is at `path`, or a drawing, which a chart may take the place of.
-fn is_free_for_a_chart(path: &Path) -> bool {
-    let mut start = [0; 4];
-    // A pipe is not opened.
-    match path.metadata() {
-        Ok(known) if known.is_file() && known.len() > 0 => std::fs::File::open(path)
-            .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"<svg"),
-        _ => true,
-    }
-}
 
 const CHARTS: [Chart; 4] = [
     ("epoch.svg", "Training, s an epoch", |m| m.epoch.ms / 1e3),

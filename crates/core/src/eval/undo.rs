@@ -1,7 +1,7 @@
 //! What becomes of updates that cannot be computed: a weight is then what it was before.
 //!
-//! An index outside its axis, or a singular matrix, shows when a step is computed. By then a program has put the step's
-//! results in the place of its weights, and what they were would be out of its reach.
+//! An index outside its axis, a singular matrix, or that there is no memory shows when a step is computed. By then a
+//! program has put the step's results in the place of its weights, and what they were would be out of its reach.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};

@@ -16,8 +16,8 @@ pub enum Mark {
     /// Inputs: x, then what has to be computed before x may be used. Gives x. The planner never
     /// merges what comes after it with what came before: `checkpoint` recomputes behind one.
     Depends,
-    /// Inputs: x, and what x takes the place of. Gives x. Where an index outside its axis keeps x from being computed,
-    /// what was there before stays.
+    /// Inputs: x, and what x takes the place of. Gives x. Where x cannot be computed, as for an index outside its
+    /// axis, what was there before stays.
     Update,
 }
 

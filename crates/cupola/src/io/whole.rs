@@ -145,8 +145,8 @@ pub fn check_file(path: impl AsRef<Path>, what: &str) -> Result<()> {
     }
 }
 
-/// Opens what is written in place. Whoever makes it wait, as a pipe that nobody reads, can be waited for no longer by an
-/// [interrupt](cupola_core::interrupt).
+/// Opens what is written in place. To wait until somebody reads a pipe can be
+/// [interrupted](cupola_core::interrupt).
 fn in_place(name: &Path, path: &Path, is_open: bool, known: &Metadata) -> Result<File> {
     let mut options = OpenOptions::new();
     options.append(is_open).write(true);
