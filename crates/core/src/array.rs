@@ -3,7 +3,7 @@
 mod format;
 pub(crate) mod scope;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use smallvec::SmallVec;
@@ -26,7 +26,6 @@ pub(crate) use self::scope::{is_in_body, note_sizes, recording_body};
 ///
 /// Operations on arrays only record; [`Array::eval`], or reading a value, computes. A clone is a
 /// second handle on the same array.
-#[derive(Clone)]
 pub struct Array {
     pub(crate) node: Arc<Node>,
     pub(crate) output: u32,
@@ -51,6 +50,8 @@ pub(crate) struct Node {
     pub undone: OnceLock<Box<Undone>>,
     /// Whether values may keep it, or what it is computed from, from being computed: [`Array::may_fail`].
     pub may_fail: bool,
+    /// How many arrays each output has, of several outputs.
+    held: Option<Box<[AtomicU32]>>,
     state: Mutex<State>,
 }
 
@@ -68,11 +69,24 @@ pub(crate) struct State {
     pub progress: Progress,
     /// What outputs take the place of, where no update is recorded for that; of several of one output the last counts.
     pub replaced: Option<Box<SmallVec<[Replaced; 1]>>>,
+    /// The [updates](crate::ops::update) that are what it is.
+    updates: Option<Box<SmallVec<[Weak<Node>; 2]>>>,
 }
 
 impl State {
     fn new(inputs: Inputs, progress: Progress) -> State {
-        State { inputs, progress, replaced: None }
+        State { inputs, progress, replaced: None, updates: None }
+    }
+
+    /// The updates that are what it is, and that somebody has.
+    pub fn updates(&self) -> impl Iterator<Item = Arc<Node>> {
+        self.updates.iter().flat_map(|all| all.iter()).filter_map(Weak::upgrade)
+    }
+
+    /// Makes it what was computed.
+    pub fn become_ready(&mut self, values: Values) {
+        self.progress = Progress::Ready(values);
+        (self.replaced, self.updates) = (None, None);
     }
 }
 
@@ -86,7 +100,7 @@ pub(crate) struct Replaced {
 impl Replaced {
     /// What was replaced, if it is still there.
     pub fn former(&self) -> Option<Array> {
-        Some(Array { node: self.former.upgrade()?, output: self.of })
+        Some(Array::of(self.former.upgrade()?, self.of))
     }
 }
 
@@ -96,11 +110,15 @@ pub(crate) enum Progress {
     Lazy,
     /// Being computed on a stream.
     Pending(Arc<Event>),
-    /// Computed; one value an output.
-    Ready(SmallVec<[Value; 1]>),
+    /// Computed.
+    Ready(Values),
     /// Its evaluation failed.
     Failed(Arc<Error>),
 }
+
+/// What a node's outputs are; `None` for one of several that has no array any more, and for one of an update that was
+/// undone where it has no former value.
+pub(crate) type Values = SmallVec<[Option<Value>; 1]>;
 
 /// A computed array: memory, and where in it.
 #[derive(Clone, Debug)]
@@ -209,7 +227,27 @@ impl Node {
         let state = Mutex::new(state);
         let line = holders::line(scopes.as_ref().is_some_and(|scopes| scopes.is_symbolic()));
         let (undone, visit) = (OnceLock::new(), AtomicU64::new(0));
-        Arc::new(Node { op, avals, stream, scopes, line, visit, undone, may_fail, state })
+        let held = (avals.len() > 1).then(|| avals.iter().map(|_| AtomicU32::new(0)).collect());
+        Arc::new(Node { op, avals, stream, scopes, line, visit, undone, may_fail, held, state })
+    }
+
+    /// How many arrays there are of an output; `None` where there is only one output.
+    pub fn arrays_of(&self, output: u32) -> Option<usize> {
+        let held = self.held.as_deref()?;
+        Some(held[output as usize].load(Ordering::Acquire) as usize)
+    }
+
+    /// Lets go of the value of an output whose last array went: the others' arrays are not to keep it.
+    fn release(&self, output: u32) {
+        if self.is_traced() {
+            return;
+        }
+        let _inside = fork::inside();
+        let value = match &mut self.state().progress {
+            Progress::Ready(values) => values[output as usize].take(),
+            Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => None,
+        };
+        drop(value);
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -236,14 +274,51 @@ impl Drop for Node {
             // In its place, where no other thread drops it, too.
             if let Some(node) = Arc::get_mut(&mut array.node) {
                 queue.extend(node.take_inputs());
-            } else if let Some(mut node) = Arc::into_inner(array.node) {
+                continue;
+            }
+            let node = array.node.clone();
+            drop(array);
+            if let Some(mut node) = Arc::into_inner(node) {
                 queue.extend(node.take_inputs());
             }
         }
     }
 }
 
+impl Clone for Array {
+    #[inline]
+    fn clone(&self) -> Array {
+        Array::of(self.node.clone(), self.output)
+    }
+}
+
+impl Drop for Array {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(held) = &self.node.held
+            && held[self.output as usize].fetch_sub(1, Ordering::AcqRel) == 1
+            && Arc::strong_count(&self.node) > 1
+        {
+            self.node.release(self.output);
+        }
+    }
+}
+
 impl Array {
+    /// An output of a node.
+    #[inline]
+    pub(crate) fn of(node: Arc<Node>, output: u32) -> Array {
+        if let Some(held) = &node.held {
+            held[output as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        Array { node, output }
+    }
+
+    /// All outputs of a node.
+    pub(crate) fn all_of(node: &Arc<Node>) -> impl Iterator<Item = Array> {
+        (0..node.avals.len() as u32).map(|output| Array::of(node.clone(), output))
+    }
+
     /// Records `op` on `inputs`; gives its one output.
     ///
     /// This is the road of the functions in [`crate::ops`], which broadcast and promote first.
@@ -260,7 +335,7 @@ impl Array {
             return Ok(view);
         }
         let inputs = inputs.iter().map(|&a| a.clone()).collect();
-        Ok(Array { node: Self::record(op, outputs, inputs), output: 0 })
+        Ok(Array::of(Self::record(op, outputs, inputs), 0))
     }
 
     /// Records an op of any number of outputs; gives all of them.
@@ -268,10 +343,8 @@ impl Array {
         let op = op.into();
         let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(|a| a.aval()).collect();
         let outputs = op.infer(&avals)?;
-        let count = outputs.len() as u32;
         let inputs = inputs.iter().map(|&a| a.clone()).collect();
-        let node = Self::record(op, outputs, inputs);
-        Ok((0..count).map(|output| Array { node: node.clone(), output }).collect())
+        Ok(Array::all_of(&Self::record(op, outputs, inputs)).collect())
     }
 
     fn record(op: Op, avals: Avals, inputs: Inputs) -> Arc<Node> {
@@ -285,7 +358,7 @@ impl Array {
         let avals = SmallVec::from_buf([aval.clone()]);
         let state = State::new(Inputs::new(), Progress::Lazy);
         let node = Node::new(Op::Input(Input { aval }), avals, Some(Scopes::of(scope)), state);
-        Array { node, output: 0 }
+        Array::of(node, 0)
     }
 
     /// An array that stands for `primal` under a trace: it has the same value, and a scope.
@@ -293,26 +366,26 @@ impl Array {
         if let Some(value) = primal.ready().filter(|_| !primal.node.is_traced()) {
             let aval = primal.aval().clone();
             let avals = SmallVec::from_buf([aval.clone()]);
-            let progress = Progress::Ready(SmallVec::from_buf([value]));
+            let progress = Progress::Ready(SmallVec::from_buf([Some(value)]));
             let state = State::new(Inputs::new(), progress);
             let node = Node::new(Op::Input(Input { aval }), avals, Some(scopes.clone()), state);
-            return Ok(Array { node, output: 0 });
+            return Ok(Array::of(node, 0));
         }
         let all = Scopes::union(Some(scopes.clone()), &primal.node.scopes);
         let avals = SmallVec::from_buf([primal.aval().clone()]);
         let inputs = SmallVec::from_iter([primal.clone()]);
         let state = State::new(inputs, Progress::Lazy);
         let node = Node::new(Op::Mark(Mark::Depends), avals, all, state);
-        Ok(Array { node, output: 0 })
+        Ok(Array::of(node, 0))
     }
 
     /// An array that is there already.
     pub(crate) fn from_value(aval: Aval, value: Value) -> Array {
         let avals = SmallVec::from_buf([aval.clone()]);
-        let progress = Progress::Ready(SmallVec::from_buf([value]));
+        let progress = Progress::Ready(SmallVec::from_buf([Some(value)]));
         let state = State::new(Inputs::new(), progress);
         let node = Node::new(Op::Input(Input { aval }), avals, None, state);
-        Array { node, output: 0 }
+        Array::of(node, 0)
     }
 
     /// An array without axes that holds one number.
@@ -331,7 +404,7 @@ impl Array {
     pub(crate) fn constant(value: impl Into<Scalar>, aval: Aval) -> Array {
         let op = Op::Constant(Constant { value: value.into(), aval: aval.clone() });
         let avals = SmallVec::from_buf([aval]);
-        Array { node: Self::record(op, avals, Inputs::new()), output: 0 }
+        Array::of(Self::record(op, avals, Inputs::new()), 0)
     }
 
     /// Shape and dtype.
@@ -392,7 +465,19 @@ impl Array {
 
     /// Whether the value is there, so that reading it waits for nothing.
     pub fn is_ready(&self) -> bool {
-        matches!(self.node.state().progress, Progress::Ready(_))
+        match &self.node.state().progress {
+            Progress::Ready(values) => values[self.output as usize].is_some(),
+            Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => false,
+        }
+    }
+
+    /// The error of reading it where it is of a node that is there, and has no value itself.
+    pub(crate) fn lost(&self) -> Error {
+        match self.node.undone.get() {
+            Some(undone) => Error::Failed(Arc::new(undone.error.clone())),
+            // An array keeps the value of its output: it does not come to this.
+            None => Error::Device("the value of an array that is in use was released".into()),
+        }
     }
 
     /// Whether it is of an [update](crate::ops::update) that was undone.
@@ -406,7 +491,8 @@ impl Array {
         self.node.undone.get()?.former.get(self.output as usize)?.clone()
     }
 
-    /// Notes what it takes the place of, for an evaluation that fails; nothing where it is computed, or traced.
+    /// Notes what it takes the place of, for an evaluation that fails; nothing where it is computed, or traced. It is
+    /// the only handle on what was recorded, and `former` there as long as that is not computed, or is not asked for.
     pub(crate) fn note_former(&self, former: &Array) {
         let mut state = self.node.state();
         if matches!(state.progress, Progress::Lazy) && !self.node.is_traced() {
@@ -416,9 +502,21 @@ impl Array {
         }
     }
 
-    /// Whether this is the only handle on what was recorded.
+    /// Records it as what `former` becomes.
+    pub(crate) fn updating(&self, former: &Array) -> Result<Array> {
+        let update = Array::apply(Mark::Update, &[self, former])?;
+        let mut state = self.node.state();
+        state.updates.get_or_insert_default().push(Arc::downgrade(&update.node));
+        drop(state);
+        Ok(update)
+    }
+
+    /// Whether this is the only handle on what was recorded, of one output of several on that output.
     pub(crate) fn is_only_handle(&self) -> bool {
-        Arc::strong_count(&self.node) == 1
+        match &self.node.held {
+            Some(held) => held[self.output as usize].load(Ordering::Acquire) == 1,
+            None => Arc::strong_count(&self.node) == 1,
+        }
     }
 
     /// Whether it is what `former` becomes.
@@ -465,7 +563,7 @@ impl Array {
     /// The value, if it is there.
     pub(crate) fn ready(&self) -> Option<Value> {
         match &self.node.state().progress {
-            Progress::Ready(values) => Some(values[self.output as usize].clone()),
+            Progress::Ready(values) => values[self.output as usize].clone(),
             Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What a binding to another language needs beside the API: forms of functions that a closure of
 //! Rust says better.
 
+use crate::array::Array;
 use crate::autocast::{self, Policy};
 use crate::device::{Stream, replace_own};
 
@@ -9,6 +10,12 @@ pub use crate::prim::call::as_one::all_as_one;
 pub use crate::transform::grad::value_and_grad_once;
 pub use crate::transform::jacobian::{Mode, jacobian_once};
 pub use crate::transform::vmap::vmap_traced;
+
+/// The [update](crate::ops::update) of `former` by a result of a compiled function, which nobody else has, and whose
+/// argument `former` was.
+pub fn update_by_result(result: &Array, former: &Array) {
+    result.note_former(former);
+}
 
 /// Makes `stream` this thread's default, or the common one for `None`; gives what was there.
 /// [`crate::device::with_stream`] restores it by itself.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, Event, Inputs, Node, Progress, Value};
+use crate::array::{Array, Event, Inputs, Node, Progress, Value, Values};
 use crate::backend::{Buffer, backend, moved, wait_for};
 use crate::device::{Device, Stream, working_for};
 use crate::error::{Error, Result, panic_text};
@@ -30,6 +30,7 @@ use crate::plan::{Failure, Origin, Parameters, Plan};
 use crate::prim::key::Key;
 use crate::prim::{Argument, Input, Mark, Op};
 use crate::profile::{self, What};
+use crate::shape::Aval;
 
 /// Computes `arrays`, all together. The CPU is done with them on return; a GPU has the work in its
 /// queue, and [`wait`] or reading an array waits for it.
@@ -118,6 +119,9 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
                     drop(state);
                     roots.push(array.clone());
                 }
+                Progress::Ready(values) if values[array.output as usize].is_none() => {
+                    return Err(array.lost());
+                }
                 Progress::Pending(_) | Progress::Ready(_) => {}
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
             }
@@ -172,7 +176,7 @@ pub(crate) fn plan_of(arrays: &[Array]) -> Result<(Arc<Plan>, bool)> {
         }
     };
     let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
-    walk.plan(device, walk.leaves.iter().flat_map(|leaf| &leaf.values))
+    walk.plan(device, walk.leaves.iter().flat_map(Leaf::values))
 }
 
 /// The arrays that still need a plan to run; waits for those on their way.
@@ -183,6 +187,9 @@ fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
             let inside = fork::inside();
             let state = array.node.state();
             match &state.progress {
+                Progress::Ready(values) if values[array.output as usize].is_none() => {
+                    return Err(array.lost());
+                }
                 Progress::Ready(_) => break,
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
                 Progress::Lazy => {
@@ -264,13 +271,48 @@ struct Source {
     output: u32,
 }
 
-/// A node that is there: its outputs are leaves `first` and following.
+/// A node that is there: those of its outputs that have values are leaves, one after the other.
 struct Leaf {
     node: Arc<Node>,
     first: u32,
-    /// Empty once they were handed to the plan.
-    values: SmallVec<[Value; 1]>,
+    outputs: SmallVec<[LeafOutput; 1]>,
+}
+
+/// A leaf.
+struct LeafOutput {
+    output: u32,
+    /// How many inputs of walked nodes are this output.
     edges: usize,
+    /// `None` once it was taken out of the node and handed to the plan.
+    value: Option<Value>,
+}
+
+impl Leaf {
+    fn outputs(values: &Values) -> SmallVec<[LeafOutput; 1]> {
+        let mut outputs = SmallVec::with_capacity(values.len());
+        for (output, value) in (0..).zip(values) {
+            if value.is_some() {
+                outputs.push(LeafOutput { output, edges: 0, value: value.clone() });
+            }
+        }
+        outputs
+    }
+
+    /// The leaf that an input of a walked node is.
+    fn edge(&mut self, input: &Array) -> Result<u32> {
+        let place = self.outputs.binary_search_by_key(&input.output, |leaf| leaf.output);
+        let at = place.map_err(|_| input.lost())?;
+        self.outputs[at].edges += 1;
+        Ok(self.first + at as u32)
+    }
+
+    fn avals(&self) -> impl Iterator<Item = &Aval> {
+        self.outputs.iter().map(|leaf| &self.node.avals[leaf.output as usize])
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Value> {
+        self.outputs.iter().filter_map(|leaf| leaf.value.as_ref())
+    }
 }
 
 /// The graph under some arrays.
@@ -335,9 +377,8 @@ impl Walk {
                     let leaf = at & LEAF != 0;
                     let index = (at & !LEAF) as u32;
                     let source = if leaf {
-                        let leaf_node = &mut walk.leaves[index as usize];
-                        leaf_node.edges += 1;
-                        Source { leaf, index: leaf_node.first + input.output, output: 0 }
+                        let index = walk.leaves[index as usize].edge(input)?;
+                        Source { leaf, index, output: 0 }
                     } else {
                         walk.nodes[index as usize].edges += 1;
                         Source { leaf, index, output: input.output }
@@ -354,10 +395,10 @@ impl Walk {
             match &state.progress {
                 Progress::Ready(values) => {
                     node.visit.store(epoch | LEAF | walk.leaves.len() as u64, Ordering::Relaxed);
-                    let (first, values) = (walk.leaf_count, values.clone());
-                    walk.leaf_count += values.len() as u32;
+                    let (first, outputs) = (walk.leaf_count, Leaf::outputs(values));
+                    walk.leaf_count += outputs.len() as u32;
                     drop(state);
-                    walk.leaves.push(Leaf { node, first, values, edges: 0 });
+                    walk.leaves.push(Leaf { node, first, outputs });
                 }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
                 Progress::Pending(event) if is_others(event) && !is_free(event) => {
@@ -369,7 +410,7 @@ impl Walk {
                         && roots.iter().all(|root| root.node.stream != node.stream) =>
                 {
                     drop(state);
-                    return Ok(Walked::Elsewhere(Array { node, output: 0 }));
+                    return Ok(Walked::Elsewhere(Array::of(node, 0)));
                 }
                 Progress::Lazy | Progress::Pending(_) => {
                     if node.op.is_input() {
@@ -380,13 +421,14 @@ impl Walk {
                     }
                     if node.stream.device != device {
                         drop(state);
-                        return Ok(Walked::Elsewhere(Array { node, output: 0 }));
+                        return Ok(Walked::Elsewhere(Array::of(node, 0)));
                     }
                     let needed = undo::needed(&node, &state.inputs).len();
                     // What is replaced may be there, and its memory be used again.
                     let is_next = |(place, input): &(usize, &Array)| {
                         visited(&input.node).is_none() && (*place < needed || input.is_ready())
                     };
+                    let updates: SmallVec<[Arc<Node>; 1]> = state.updates().collect();
                     let pending: SmallVec<[Arc<Node>; 4]> = state
                         .inputs
                         .iter()
@@ -396,6 +438,12 @@ impl Walk {
                         .map(|(_, input)| input.node.clone())
                         .collect();
                     drop(state);
+                    // What it becomes is computed with it, or would keep what it takes the place of.
+                    let is_along = |update: &Arc<Node>| {
+                        let is_lazy = matches!(update.state().progress, Progress::Lazy);
+                        is_lazy && update.stream == node.stream && visited(update).is_none()
+                    };
+                    stack.extend(updates.into_iter().filter(is_along).map(|n| (n, false)));
                     stack.push((node, true));
                     stack.extend(pending.into_iter().map(|n| (n, false)));
                 }
@@ -417,7 +465,7 @@ impl Walk {
         walk.outputs.sort_unstable();
         walk.outputs.dedup();
         for leaf in &walk.leaves {
-            for (aval, value) in leaf.node.avals.iter().zip(&leaf.values) {
+            for (aval, value) in leaf.avals().zip(leaf.values()) {
                 aval.hash(&mut key);
                 value.layout.strides.hash(&mut key);
             }
@@ -438,7 +486,7 @@ impl Walk {
         Plan::cached(&self.key, || {
             let backend = backend(device)?;
             let strides: Vec<_> = values.map(|value| value.layout.strides.clone()).collect();
-            let avals = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
+            let avals = self.leaves.iter().flat_map(Leaf::avals);
             let inputs: Vec<Op> =
                 avals.map(|aval| Op::Input(Input { aval: aval.clone() })).collect();
             let (start, _range) = (profile::begin(), profile::range("plan"));
@@ -452,7 +500,7 @@ impl Walk {
     /// The walked graph: leaves first, which `inputs` stand for, then the nodes.
     fn graph<'a>(&'a self, inputs: &'a [Op]) -> Borrowed<'a> {
         let mut nodes = Vec::with_capacity(inputs.len() + self.nodes.len());
-        let avals = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
+        let avals = self.leaves.iter().flat_map(Leaf::avals);
         for (op, aval) in inputs.iter().zip(avals) {
             nodes.push(NodeRef { op, inputs: SmallVec::new(), avals: std::slice::from_ref(aval) });
         }
@@ -605,26 +653,33 @@ impl Job {
         }
         let mut work = self.work.write().unwrap_or_else(PoisonError::into_inner);
         let mut dropped: Vec<Inputs> = Vec::with_capacity(work.walk.outputs.len());
+        let mut gone: Vec<Value> = Vec::new();
         let outcome = {
             let _guard = fork::lock(&WALK);
             match result {
                 Ok(values) => {
                     let mut values = values.into_iter();
                     for node in work.walk.outputs() {
-                        let mut own: SmallVec<[Value; 1]> =
-                            values.by_ref().take(node.avals.len()).collect();
+                        let mut own: Values =
+                            values.by_ref().take(node.avals.len()).map(Some).collect();
                         // What only moves is in the memory of what it moves.
                         let is_new = !matches!(
                             node.op,
                             Op::Movement(_) | Op::Mark(Mark::StopGradient | Mark::Depends)
                         );
                         for (value, aval) in own.iter_mut().zip(&node.avals).filter(|_| is_new) {
+                            let Some(value) = value else { continue };
                             let (op, line) = maker(node);
                             holders::hold(&mut value.buffer, op, aval, line);
                         }
                         let mut state = node.state();
-                        state.progress = Progress::Ready(own);
-                        state.replaced = None;
+                        // Of whose last array went meanwhile nobody lets go later.
+                        if !node.is_traced() {
+                            let is_gone = |output: u32| node.arrays_of(output) == Some(0);
+                            let outputs = (0..).zip(&mut own).filter(|(at, _)| is_gone(*at));
+                            gone.extend(outputs.filter_map(|(_, value)| value.take()));
+                        }
+                        state.become_ready(own);
                         if !node.is_traced() {
                             dropped.push(std::mem::take(&mut state.inputs));
                         }
@@ -683,7 +738,7 @@ impl Walk {
     /// Brings the leaves to `device`. An array lives where it was last used: the copy takes the
     /// place of the original.
     fn bring(&mut self, values: &mut [Value], device: Device) -> Result<()> {
-        let sizes = self.leaves.iter().flat_map(|leaf| &leaf.node.avals);
+        let sizes = self.leaves.iter().flat_map(Leaf::avals);
         let mut copies: Vec<(Buffer, [usize; 2], Buffer)> = Vec::new();
         for (value, aval) in values.iter_mut().zip(sizes) {
             if value.buffer.device() == device {
@@ -709,13 +764,18 @@ impl Walk {
             value.layout.offset -= (range[0] / size) as isize;
         }
         let mut values = values.iter();
-        for leaf in &mut self.leaves {
-            let own: SmallVec<[Value; 1]> =
-                values.by_ref().take(leaf.node.avals.len()).cloned().collect();
-            // What was taken out of its node stays out.
-            if !leaf.values.is_empty() {
-                leaf.values = own.clone();
-                leaf.node.state().progress = Progress::Ready(own);
+        for Leaf { node, outputs, .. } in &mut self.leaves {
+            let mut state = node.state();
+            for (LeafOutput { output, value: own, .. }, value) in
+                outputs.iter_mut().zip(&mut values)
+            {
+                // What was taken out of its node stays out, and so does what nobody has any more.
+                if let (Some(own), Progress::Ready(all)) = (own, &mut state.progress)
+                    && let Some(there) = &mut all[*output as usize]
+                {
+                    *own = value.clone();
+                    *there = value.clone();
+                }
             }
         }
         Ok(())
@@ -726,12 +786,22 @@ impl Walk {
     fn take_leaves(&mut self) -> Vec<Value> {
         let traced = undo::is_looked_for() || self.nodes.iter().any(|n| n.node.is_traced());
         let mut values = Vec::with_capacity(self.leaf_count as usize);
-        for leaf in &mut self.leaves {
-            if !traced && Arc::strong_count(&leaf.node) == leaf.edges + 1 {
-                leaf.node.state().progress = Progress::Lazy;
-                values.extend(leaf.values.drain(..));
-            } else {
-                values.extend(leaf.values.iter().cloned());
+        for Leaf { node, outputs, .. } in &mut self.leaves {
+            let mut state = node.state();
+            for LeafOutput { output, edges, value } in outputs {
+                // Of one output of several the arrays are counted.
+                let is_nobody_elses = match node.arrays_of(*output) {
+                    Some(arrays) => arrays == *edges,
+                    None => Arc::strong_count(node) == *edges + 1,
+                };
+                if !traced && is_nobody_elses {
+                    if let Progress::Ready(all) = &mut state.progress {
+                        all[*output as usize] = None;
+                    }
+                    values.extend(value.take());
+                } else {
+                    values.extend(value.clone());
+                }
             }
         }
         values
@@ -748,10 +818,12 @@ impl Walk {
             node.state().progress = Progress::Lazy;
         }
         let mut values = values.into_iter();
-        for leaf in &self.leaves {
-            let own: SmallVec<[Value; 1]> = values.by_ref().take(leaf.node.avals.len()).collect();
-            if leaf.values.is_empty() {
-                leaf.node.state().progress = Progress::Ready(own);
+        for Leaf { node, outputs, .. } in &self.leaves {
+            let mut state = node.state();
+            for (LeafOutput { output, value: own, .. }, value) in outputs.iter().zip(&mut values) {
+                if let (None, Progress::Ready(all)) = (own, &mut state.progress) {
+                    all[*output as usize] = Some(value);
+                }
             }
         }
     }

@@ -49,6 +49,9 @@ thread_local! {
     /// The last line that was found. It is that of everything which one call of Python's records.
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
 
+    /// Whether there is one: asked for every array that comes or goes, and quicker to read.
+    static HAS_LAST: Cell<bool> = const { Cell::new(false) };
+
     /// Whether Python stands where it is, whatever goes to it or comes from it.
     static STANDS: Cell<bool> = const { Cell::new(false) };
 }
@@ -56,8 +59,15 @@ thread_local! {
 /// Says that Python goes on: an array comes from it, or goes to it.
 #[inline]
 pub fn goes_on() {
-    if IS_NOTED.load(Ordering::Relaxed) && !STANDS.get() {
-        LAST.set(None);
+    if IS_NOTED.load(Ordering::Relaxed) && HAS_LAST.get() && !STANDS.get() {
+        set_last(None);
+    }
+}
+
+fn set_last(last: Option<Last>) {
+    if last.is_some() || HAS_LAST.get() {
+        HAS_LAST.set(last.is_some());
+        LAST.set(last);
     }
 }
 
@@ -66,14 +76,14 @@ pub struct Stand(bool);
 
 /// Says that the program records nothing itself while what is given back lives.
 pub fn stand() -> Stand {
-    LAST.set(None);
+    set_last(None);
     Stand(STANDS.replace(true))
 }
 
 impl Drop for Stand {
     fn drop(&mut self) {
         STANDS.set(self.0);
-        LAST.set(None);
+        set_last(None);
     }
 }
 
@@ -293,7 +303,7 @@ fn line() -> Option<Arc<str>> {
         }
         let line = sought(py, frames);
         if IS_NOTED.load(Ordering::Relaxed) {
-            LAST.set(Some(Last { frame, place, line: line.clone() }));
+            set_last(Some(Last { frame, place, line: line.clone() }));
         }
         line
     })

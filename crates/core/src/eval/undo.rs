@@ -9,11 +9,12 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 
 use super::{WALK, at_once};
-use crate::array::{Array, Node, Progress, Undone, Value};
+use crate::array::{Array, Inputs, Node, Progress, Undone, Values};
 use crate::error::Error;
 use crate::fork;
 use crate::graph::trace::{ById, tape_where};
 use crate::prim::{Mark, Op};
+use crate::shape::Aval;
 
 /// Makes the updates under `arrays` that cannot be computed for `error` what they are the updates of. Says whether there
 /// were any.
@@ -53,7 +54,7 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
             (fail, is_pending || node.op.looks_at_values(&avals))
         };
         if fail.is_none() && looks {
-            fail = match at_once(&[Array { node: node.clone(), output: 0 }]) {
+            fail = match at_once(&[Array::of(node.clone(), 0)]) {
                 Ok(()) => None,
                 Err(error) if error.is_of_values() => Some(error),
                 // What stops this has nothing to do with values.
@@ -72,15 +73,18 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
 }
 
 /// The same of updates, inputs first, where any operation may have failed, as for want of memory: each is tried by
-/// itself.
+/// itself, but for those that are results of one operation, as of a compiled step.
 fn undo_failing(updates: &[Arc<Node>]) -> bool {
     let mut undone = false;
-    for node in updates {
-        match at_once(&[Array { node: node.clone(), output: 0 }]) {
+    for together in results_of_one(updates) {
+        let arrays: Vec<Array> = together.iter().map(|&node| Array::of(node.clone(), 0)).collect();
+        match at_once(&arrays) {
             Ok(()) => {}
             Err(error) if error.is_of_values() || error.lasts() => {
-                if let Some(former) = former(node) {
-                    undone |= restore(node, &former, &error);
+                for node in together {
+                    if let Some(former) = former(node) {
+                        undone |= restore(node, &former, &error);
+                    }
                 }
             }
             // What stops this has nothing to do with the update.
@@ -88,6 +92,25 @@ fn undo_failing(updates: &[Arc<Node>]) -> bool {
         }
     }
     undone
+}
+
+/// Updates by the operation whose results they are.
+fn results_of_one(updates: &[Arc<Node>]) -> Vec<Vec<&Arc<Node>>> {
+    let mut places: ById<usize, usize> = ById::default();
+    let mut groups: Vec<Vec<&Arc<Node>>> = Vec::new();
+    for node in updates {
+        let fresh = match node.op {
+            Op::Mark(Mark::Update) => node.state().inputs.first().map(|x| Arc::as_ptr(&x.node)),
+            _ => None,
+        };
+        let of = fresh.unwrap_or_else(|| Arc::as_ptr(node)) as usize;
+        let place = *places.entry(of).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(node);
+    }
+    groups
 }
 
 /// While one lives, plans take no leaves: who looks for what failed computes single nodes, too.
@@ -114,13 +137,21 @@ pub(super) fn is_looked_for() -> bool {
     LOOKING.load(Ordering::SeqCst) > 0
 }
 
-/// What is not computed under `arrays`, inputs first, as soon as nobody else is at any of it; nothing where the waiting
+/// What is not computed under `arrays`, and what that becomes, inputs first, as soon as nobody else is at any of it; nothing where the waiting
 /// for that is stopped. What is held would be kept when it is computed.
 fn lazy_nodes(arrays: &[Array]) -> Option<Vec<Weak<Node>>> {
     loop {
         let inside = fork::inside();
         let walk = fork::lock(&WALK);
-        let tape = tape_where(arrays, |array| !array.is_ready());
+        let mut tape = tape_where(arrays, |array| !array.is_ready());
+        let of = |(array, _): &(Array, Inputs)| -> Vec<Array> {
+            array.node.state().updates().map(|update| Array::of(update, 0)).collect()
+        };
+        let updates: Vec<Array> = tape.iter().flat_map(of).collect();
+        if !updates.is_empty() {
+            let all: Vec<Array> = arrays.iter().cloned().chain(updates).collect();
+            tape = tape_where(&all, |array| !array.is_ready());
+        }
         let pending = tape.iter().find_map(|(array, _)| match &array.node.state().progress {
             Progress::Pending(event) => Some(event.clone()),
             Progress::Lazy | Progress::Ready(_) | Progress::Failed(_) => None,
@@ -188,17 +219,20 @@ fn former(node: &Node) -> Option<Former> {
     former.iter().any(Option::is_some).then_some(former)
 }
 
-/// Gives a node the values of other arrays where these fit all of it, else the error, and notes why; says whether they
-/// have any values.
+/// Gives outputs of a node the values of other arrays where these fit, the others the error, and notes why; says whether
+/// the arrays have values.
 fn restore(node: &Arc<Node>, former: &Former, error: &Error) -> bool {
     let arrays: Vec<Array> = former.iter().flatten().cloned().collect();
     if node.is_traced() || at_once(&arrays).is_err() {
         return false;
     }
-    let values: Option<SmallVec<[Value; 1]>> = arrays.iter().map(Array::ready).collect();
-    let Some(values) = values else { return false };
-    let fits = arrays.len() == node.avals.len()
-        && arrays.iter().zip(&node.avals).all(|(array, aval)| array.aval() == aval);
+    if arrays.iter().any(|array| !array.is_ready()) {
+        return false;
+    }
+    let fitting = |(former, aval): (&Option<Array>, &Aval)| {
+        former.as_ref().filter(|former| former.aval() == aval).and_then(Array::ready)
+    };
+    let values: Values = former.iter().zip(&node.avals).map(fitting).collect();
     let inputs = loop {
         // Who walks finds a node as it was, or as it is then.
         let inside = fork::inside();
@@ -217,10 +251,7 @@ fn restore(node: &Arc<Node>, former: &Former, error: &Error) -> bool {
             }
             Progress::Ready(_) | Progress::Failed(_) => return false,
         }
-        state.progress = match fits {
-            true => Progress::Ready(values),
-            false => Progress::Failed(Arc::new(error.clone())),
-        };
+        state.progress = Progress::Ready(values);
         let undone = Box::new(Undone { error: error.clone(), former: former.clone() });
         // The first stays, and there is no other: the node was lazy until now.
         _ = node.undone.set(undone);

@@ -80,10 +80,9 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 
 /// `x` itself, as what `former` becomes: where values keep `x` from being computed, as an index outside its axis or a
 /// singular matrix, the error is given once, and from then on the result is `former`. What was recorded of the result
-/// before is not computed from that: it goes on giving the error. Optimisers and compiled functions with a state record
-/// updates, so that a step that fails leaves the weights and the state of before. Likewise where there is no memory to
-/// compute `x`, or a file or a user's operator fails: but only where values could keep `x` from being computed, too, or
-/// nobody else has a handle on it.
+/// before is not computed from that: it goes on giving the error. Likewise where there is no memory to compute `x`, or a
+/// file or a user's operator fails. Optimisers and compiled functions with a state record updates, so that a step that
+/// fails leaves the weights and the state of before.
 ///
 /// Where `x` and `former` differ in shape or dtype, the result goes on giving the error, and [`Array::before_undone`] is
 /// `former`.
@@ -106,11 +105,13 @@ pub fn update(x: &Array, former: &Array) -> Result<Array> {
     if is_traced || x.is_update_of(former) || x.same(former) {
         return Ok(x.clone());
     }
-    if x.may_fail() {
-        return Array::apply(Mark::Update, &[x, former]);
+    if x.is_ready() {
+        return Ok(x.clone());
     }
-    if x.is_only_handle() {
-        x.note_former(former);
+    // Of an array that nobody else has, no second one is recorded.
+    if x.may_fail() || !x.is_only_handle() {
+        return x.updating(former);
     }
+    x.note_former(former);
     Ok(x.clone())
 }

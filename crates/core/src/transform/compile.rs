@@ -10,7 +10,6 @@ use crate::eval::undo::is_lost;
 use crate::generator;
 use crate::graph::{Drawn, Graph};
 use crate::holders;
-use crate::ops::update;
 use crate::precision::matmul_precision;
 use crate::prim::{Call, Held};
 use crate::shape::Aval;
@@ -202,9 +201,11 @@ impl<F> Compiled<F> {
                 true => leaves.iter().find(|(known, _)| known == path).map(|(_, leaf)| leaf),
                 false => Some(&*leaf),
             };
-            let former = former.filter(|former| former.aval() == array.aval());
-            // Of equal avals it cannot fail.
-            *leaf = former.and_then(|former| update(&array, former).ok()).unwrap_or(array);
+            // The leaves that were there are arguments.
+            if let Some(former) = former.filter(|former| former.aval() == array.aval()) {
+                array.note_former(former);
+            }
+            *leaf = array;
         });
         Ok(outputs)
     }

@@ -349,8 +349,7 @@ pub(super) fn trace_inputs(primals: &[Array], scope: &ScopeGuard) -> Result<Vec<
 }
 
 fn outputs_of(array: &Array) -> SmallVec<[Array; 1]> {
-    let count = array.node.avals.len() as u32;
-    (0..count).map(|output| Array { node: array.node.clone(), output }).collect()
+    Array::all_of(&array.node).collect()
 }
 
 pub(super) fn or_zeros(tangent: Option<Array>, like: &Array) -> Result<Array> {

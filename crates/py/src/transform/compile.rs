@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola::transform::TRACE_BYTES;
-use cupola::{Array, Aval, transform};
+use cupola::{Array, Aval, ops, transform};
+use cupola_core::binding::update_by_result;
 use cupola_core::prim::key::Mixer;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -374,20 +375,21 @@ impl Compiled {
             return Ok(py.None().into_bound(py));
         };
         let stand = origin::stand();
-        for ((holder, former), array) in holders.iter().zip(&outputs[*count..]) {
+        let changed = outputs.split_off(*count);
+        for (at, ((holder, former), mut array)) in holders.iter().zip(changed).enumerate() {
             let former = former.get().get();
-            // What cannot be computed leaves the state as it was; a trace left its own in what it made appear.
-            let was_there = !is_fresh || arrays[own..].iter().any(|given| given.same(&former));
-            // What was given is somebody else's.
-            let is_made = !arrays.iter().any(|given| given.same(array));
-            let array = match was_there && is_made {
-                true => cupola::ops::update(array, &former).map_err(raise)?,
-                false => array.clone(),
-            };
+            // What cannot be computed leaves the state as it was; a trace left its own in what it made appear. Mostly
+            // what is changed is what is given, in the same order.
+            let is_given = |given: &Array| given.same(&former);
+            if arrays.get(own + at).is_some_and(is_given) || arrays[own..].iter().any(is_given) {
+                update_by_result(&array, &former);
+            } else if !is_fresh {
+                array = ops::update(&array, &former).map_err(raise)?;
+            }
             holder.put(py, &Bound::new(py, PyArray::new(array))?)?;
         }
         drop(stand);
-        returned.fill(py, &mut outputs[..*count].iter())
+        returned.fill(py, &mut outputs.iter())
     }
 }
 

@@ -12,6 +12,13 @@ import cupola.core as mx
 from cupola.nn.layers.base import Module
 
 
+def _numbers(x: Any) -> Any:
+    """``x``; an error where it is bytes, which functions of ``cupola.core`` take for numbers."""
+    if isinstance(x, (bytes, bytearray, memoryview)):
+        raise ValueError(f"an activation is of an array, not of {type(x).__name__}")
+    return x
+
+
 def relu(x: mx.array) -> mx.array:
     """The rectified linear unit, ``max(x, 0)``.
 
@@ -29,7 +36,7 @@ def relu2(x: mx.array) -> mx.array:
         >>> nn.relu2(mx.array([-1.0, 2.0]))
         array([0, 4], dtype=float32)
     """
-    return mx.square(mx.maximum(x, 0))
+    return mx.square(mx.maximum(_numbers(x), 0))
 
 
 def relu6(x: mx.array) -> mx.array:
@@ -39,7 +46,7 @@ def relu6(x: mx.array) -> mx.array:
         >>> nn.relu6(mx.array([-1.0, 8.0]))
         array([0, 6], dtype=float32)
     """
-    return mx.minimum(mx.maximum(x, 0), 6.0)
+    return mx.minimum(mx.maximum(_numbers(x), 0), 6.0)
 
 
 def leaky_relu(x: mx.array, negative_slope: float = 0.01) -> mx.array:
@@ -140,7 +147,7 @@ def sigmoid(x: mx.array) -> mx.array:
         >>> nn.sigmoid(mx.array([0.0, 1.0]))
         array([0.5, 0.731059], dtype=float32)
     """
-    return mx.sigmoid(x)
+    return mx.sigmoid(_numbers(x))
 
 
 def silu(x: mx.array) -> mx.array:
@@ -230,7 +237,7 @@ def hard_tanh(x: mx.array, min_val: float = -1.0, max_val: float = 1.0) -> mx.ar
         >>> nn.hard_tanh(mx.array([-4.0, 0.5]))
         array([-1, 0.5], dtype=float32)
     """
-    return mx.minimum(mx.maximum(x, min_val), max_val)
+    return mx.minimum(mx.maximum(_numbers(x), min_val), max_val)
 
 
 def hard_shrink(x: mx.array, lambd: float = 0.5) -> mx.array:
