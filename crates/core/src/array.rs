@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use smallvec::SmallVec;
 
-use crate::device::{Device, Stream, default_stream};
+use crate::device::{Device, Stream, default_stream, with_stream};
 use crate::dtype::{DType, Element, Scalar};
 use crate::error::{Error, Result};
 use crate::fork;
@@ -58,9 +58,11 @@ pub(crate) struct Node {
 /// Why an update was undone, and the arrays that its outputs were before.
 pub(crate) struct Undone {
     pub error: Error,
-    /// None for an output that took no array's place.
-    pub former: SmallVec<[Option<Array>; 1]>,
+    pub former: Mutex<Former>,
 }
+
+/// What outputs were before; `None` for one that took no array's place, or has no array any more.
+pub(crate) type Former = SmallVec<[Option<Array>; 1]>;
 
 /// What changes about a node.
 pub(crate) struct State {
@@ -237,21 +239,35 @@ impl Node {
         Some(held[output as usize].load(Ordering::Acquire) as usize)
     }
 
-    /// Lets go of the value of an output whose last array went: the others' arrays are not to keep it.
+    /// Lets go of what an output was computed to be, and of what it was before, where it has no array any more: those of
+    /// other outputs are not to keep it.
     fn release(&self, output: u32) {
         if self.is_traced() {
             return;
         }
         let _inside = fork::inside();
-        let value = match &mut self.state().progress {
-            Progress::Ready(values) => values[output as usize].take(),
+        let place = output as usize;
+        let mut state = self.state();
+        if self.arrays_of(output) != Some(0) {
+            return;
+        }
+        let value = match &mut state.progress {
+            Progress::Ready(values) => values[place].take(),
             Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => None,
         };
-        drop(value);
+        drop(state);
+        let former = self.undone.get().and_then(|undone| lock(&undone.former)[place].take());
+        drop((value, former));
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// [`Node::release`], for every output.
+    pub fn release_unheld(&self) {
+        let outputs = if self.held.is_some() { self.avals.len() as u32 } else { 0 };
+        (0..outputs).for_each(|output| self.release(output));
     }
 
     fn take_inputs(&mut self) -> Inputs {
@@ -312,6 +328,13 @@ impl Array {
             held[output as usize].fetch_add(1, Ordering::Relaxed);
         }
         Array { node, output }
+    }
+
+    /// One of the outputs of a node that have arrays.
+    pub(crate) fn any_of(node: &Arc<Node>) -> Option<Array> {
+        let mut outputs = 0..node.avals.len() as u32;
+        let output = outputs.find(|&output| node.arrays_of(output) != Some(0))?;
+        Some(Array::of(node.clone(), output))
     }
 
     /// All outputs of a node.
@@ -463,6 +486,11 @@ impl Array {
         self.node.scopes.as_ref().is_some_and(|m| m.is_symbolic())
     }
 
+    /// Whether it is only recorded.
+    pub(crate) fn is_lazy(&self) -> bool {
+        matches!(self.node.state().progress, Progress::Lazy)
+    }
+
     /// Whether the value is there, so that reading it waits for nothing.
     pub fn is_ready(&self) -> bool {
         match &self.node.state().progress {
@@ -474,7 +502,7 @@ impl Array {
     /// The error of reading it where it is of a node that is there, and has no value itself.
     pub(crate) fn lost(&self) -> Error {
         match self.node.undone.get() {
-            Some(undone) => Error::Failed(Arc::new(undone.error.clone())),
+            Some(undone) => undone.error.of_undone(),
             // An array keeps the value of its output: it does not come to this.
             None => Error::Device("the value of an array that is in use was released".into()),
         }
@@ -488,11 +516,11 @@ impl Array {
 
     /// Of an [update](crate::ops::update) that was undone, what it was the update of.
     pub fn before_undone(&self) -> Option<Array> {
-        self.node.undone.get()?.former.get(self.output as usize)?.clone()
+        lock(&self.node.undone.get()?.former)[self.output as usize].clone()
     }
 
-    /// Notes what it takes the place of, for an evaluation that fails; nothing where it is computed, or traced. It is
-    /// the only handle on what was recorded, and `former` there as long as that is not computed, or is not asked for.
+    /// Notes what it takes the place of, for an evaluation that fails; nothing where it is computed, or traced. Nobody
+    /// else has it, and `former` is not kept for this: mostly it is computed from it.
     pub(crate) fn note_former(&self, former: &Array) {
         let mut state = self.node.state();
         if matches!(state.progress, Progress::Lazy) && !self.node.is_traced() {
@@ -504,9 +532,15 @@ impl Array {
 
     /// Records it as what `former` becomes.
     pub(crate) fn updating(&self, former: &Array) -> Result<Array> {
-        let update = Array::apply(Mark::Update, &[self, former])?;
+        // On its own stream, as it is computed along with it.
+        let record = || Array::apply(Mark::Update, &[self, former]);
+        let update = with_stream(self.node.stream, record)?;
         let mut state = self.node.state();
-        state.updates.get_or_insert_default().push(Arc::downgrade(&update.node));
+        let updates = state.updates.get_or_insert_default();
+        if updates.len() == updates.capacity() {
+            updates.retain(|update| update.strong_count() > 0);
+        }
+        updates.push(Arc::downgrade(&update.node));
         drop(state);
         Ok(update)
     }

@@ -107,18 +107,9 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     {
         let _walk = fork::lock(&WALK);
         for array in arrays {
-            let mut state = array.node.state();
-            match &state.progress {
-                Progress::Lazy => {
-                    state.progress = Progress::Pending(event.clone());
-                    drop(state);
-                    roots.push(array.clone());
-                }
-                Progress::Pending(own) if own.is_left_behind() => {
-                    state.progress = Progress::Pending(event.clone());
-                    drop(state);
-                    roots.push(array.clone());
-                }
+            match &array.node.state().progress {
+                Progress::Lazy => roots.push(array.clone()),
+                Progress::Pending(own) if own.is_left_behind() => roots.push(array.clone()),
                 Progress::Ready(values) if values[array.output as usize].is_none() => {
                     return Err(array.lost());
                 }
@@ -126,14 +117,16 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),
             }
         }
+        for root in &roots {
+            root.node.state().progress = Progress::Pending(event.clone());
+        }
     }
     let Some(first) = roots.first() else { return Ok(()) };
     let stream = first.node.stream;
     let nodes: Vec<Arc<Node>> = roots.iter().map(|r| r.node.clone()).collect();
-    let task = move || {
-        let work = || Job::prepare(&roots, Some(&event)).and_then(Job::run);
-        // What failed is lazy again, and gives its error when it is read; so does what panicked.
-        if !matches!(catch_unwind(AssertUnwindSafe(work)), Ok(Ok(()))) {
+    let given_up = {
+        let event = event.clone();
+        move || {
             let _inside = fork::inside();
             for node in &nodes {
                 let mut state = node.state();
@@ -141,10 +134,19 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
                     state.progress = Progress::Lazy;
                 }
             }
+            event.set();
         }
-        event.set();
     };
-    on_stream(stream, Box::new(task))
+    let otherwise = given_up.clone();
+    let task = move || {
+        let work = || Job::prepare(&roots, Some(&event)).and_then(Job::run);
+        // What failed is lazy again, and gives its error when it is read; so does what panicked.
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(())) => event.set(),
+            _ => given_up(),
+        }
+    };
+    on_stream(stream, Box::new(task)).inspect_err(|_| otherwise())
 }
 
 /// Waits for all work that was given to `stream`.
@@ -366,13 +368,15 @@ impl Walk {
             if entered {
                 let mut inputs = SmallVec::with_capacity(state.inputs.len());
                 node.op.write_key(&mut key);
-                let is_walked = |input: &&Array| visited(&input.node).is_some();
-                let count = match matches!(node.op, Op::Mark(Mark::Update)) {
-                    true => state.inputs.iter().filter(is_walked).count(),
-                    false => state.inputs.len(),
+                let needed = undo::needed(&node, &state.inputs).len();
+                // What is replaced counts where it is there.
+                let counts = |(place, input): &(usize, &Array)| {
+                    *place < needed
+                        || visited(&input.node).is_some_and(|at| at & LEAF == 0 || input.is_ready())
                 };
-                key.push(count as u64);
-                for input in &state.inputs {
+                let counting = || state.inputs.iter().enumerate().filter(counts);
+                key.push(counting().count() as u64);
+                for (_, input) in counting() {
                     let Some(at) = visited(&input.node) else { continue };
                     let leaf = at & LEAF != 0;
                     let index = (at & !LEAF) as u32;
@@ -821,7 +825,9 @@ impl Walk {
         for Leaf { node, outputs, .. } in &self.leaves {
             let mut state = node.state();
             for (LeafOutput { output, value: own, .. }, value) in outputs.iter().zip(&mut values) {
-                if let (None, Progress::Ready(all)) = (own, &mut state.progress) {
+                if let (None, Progress::Ready(all)) = (own, &mut state.progress)
+                    && node.arrays_of(*output) != Some(0)
+                {
                     all[*output as usize] = Some(value);
                 }
             }

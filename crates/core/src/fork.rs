@@ -77,7 +77,9 @@ pub fn joined() -> Inside {
 }
 
 fn enter() {
-    SHARED.set(Some(GATE.read().unwrap_or_else(PoisonError::into_inner)));
+    let shared = GATE.read().unwrap_or_else(PoisonError::into_inner);
+    // Where the thread is at its end, what it drops last is not kept from forks.
+    _ = SHARED.try_with(|own| own.replace(Some(shared)));
 }
 
 /// Notes `work` as begun by this thread while `f` runs.
@@ -121,7 +123,7 @@ impl Drop for Inside {
         let depth = DEPTH.get() - 1;
         DEPTH.set(depth);
         if depth == 0 {
-            SHARED.set(None);
+            _ = SHARED.try_with(RefCell::take);
         }
     }
 }

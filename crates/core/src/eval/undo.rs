@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 
 use super::{WALK, at_once};
-use crate::array::{Array, Inputs, Node, Progress, Undone, Values};
+use crate::array::{Array, Former, Inputs, Node, Progress, Undone, Values};
 use crate::error::Error;
 use crate::fork;
 use crate::graph::trace::{ById, tape_where};
@@ -54,7 +54,7 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
             (fail, is_pending || node.op.looks_at_values(&avals))
         };
         if fail.is_none() && looks {
-            fail = match at_once(&[Array::of(node.clone(), 0)]) {
+            fail = match Array::any_of(&node).map_or(Ok(()), |array| at_once(&[array])) {
                 Ok(()) => None,
                 Err(error) if error.is_of_values() => Some(error),
                 // What stops this has nothing to do with values.
@@ -77,7 +77,7 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
 fn undo_failing(updates: &[Arc<Node>]) -> bool {
     let mut undone = false;
     for together in results_of_one(updates) {
-        let arrays: Vec<Array> = together.iter().map(|&node| Array::of(node.clone(), 0)).collect();
+        let arrays: Vec<Array> = together.iter().filter_map(|&node| Array::any_of(node)).collect();
         match at_once(&arrays) {
             Ok(()) => {}
             Err(error) if error.is_of_values() || error.lasts() => {
@@ -137,21 +137,34 @@ pub(super) fn is_looked_for() -> bool {
     LOOKING.load(Ordering::SeqCst) > 0
 }
 
-/// What is not computed under `arrays`, and what that becomes, inputs first, as soon as nobody else is at any of it; nothing where the waiting
+/// What is not computed under `arrays`, and its updates, with inputs. Inputs come first.
+fn tape_with_updates(arrays: &[Array]) -> Vec<(Array, Inputs)> {
+    let mut all = arrays.to_vec();
+    loop {
+        let tape = tape_where(&all, |array| !array.is_ready());
+        let known: ById<usize, ()> =
+            tape.iter().map(|(array, _)| (Arc::as_ptr(&array.node) as usize, ())).collect();
+        let of = |(array, _): &(Array, Inputs)| -> Vec<Array> {
+            array.node.state().updates().map(|update| Array::of(update, 0)).collect()
+        };
+        let is_new = |update: &Array| {
+            !update.is_ready() && !known.contains_key(&(Arc::as_ptr(&update.node) as usize))
+        };
+        let before = all.len();
+        all.extend(tape.iter().flat_map(of).filter(is_new));
+        if all.len() == before {
+            return tape;
+        }
+    }
+}
+
+/// What is not computed under `arrays`, and its updates, inputs first, as soon as nobody else is at any of it; nothing where the waiting
 /// for that is stopped. What is held would be kept when it is computed.
 fn lazy_nodes(arrays: &[Array]) -> Option<Vec<Weak<Node>>> {
     loop {
         let inside = fork::inside();
         let walk = fork::lock(&WALK);
-        let mut tape = tape_where(arrays, |array| !array.is_ready());
-        let of = |(array, _): &(Array, Inputs)| -> Vec<Array> {
-            array.node.state().updates().map(|update| Array::of(update, 0)).collect()
-        };
-        let updates: Vec<Array> = tape.iter().flat_map(of).collect();
-        if !updates.is_empty() {
-            let all: Vec<Array> = arrays.iter().cloned().chain(updates).collect();
-            tape = tape_where(&all, |array| !array.is_ready());
-        }
+        let tape = tape_with_updates(arrays);
         let pending = tape.iter().find_map(|(array, _)| match &array.node.state().progress {
             Progress::Pending(event) => Some(event.clone()),
             Progress::Lazy | Progress::Ready(_) | Progress::Failed(_) => None,
@@ -175,7 +188,7 @@ pub(super) fn needed<'a>(node: &Node, inputs: &'a [Array]) -> &'a [Array] {
 /// The error of a node that was recorded of an update which is undone by now.
 pub(super) fn undone_under(node: &Node, inputs: &[Array]) -> Option<Error> {
     let undone = needed(node, inputs).iter().find_map(|input| input.node.undone.get())?;
-    Some(undone.error.clone().with("; what is asked for is of an update that was undone for this"))
+    Some(undone.error.of_undone())
 }
 
 /// Whether an array that is not computed is of an update that was undone, and so will never be.
@@ -193,11 +206,7 @@ pub(crate) fn is_lost(array: &Array) -> bool {
 /// Whether any update was undone yet.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// What outputs were before, of each of an update and of some of what took arrays' places: no array of an update that was
-/// undone itself.
-type Former = SmallVec<[Option<Array>; 1]>;
-
-/// What the outputs of a node were before; `None` where they took no array's place.
+/// What the outputs of a node were before, none of it an array of an update that was undone itself.
 fn former(node: &Node) -> Option<Former> {
     let mut places: &[u32] = &[];
     if let Op::Call(call) = &node.op {
@@ -205,15 +214,16 @@ fn former(node: &Node) -> Option<Former> {
     } else if let Op::Mark(Mark::Update) = node.op {
         places = &[1];
     }
-    let by_now = |array: Array| array.before_undone().unwrap_or(array);
-    let state = node.state();
+    let (inputs, replaced): (Vec<_>, Vec<_>) = {
+        let state = node.state();
+        let inputs = places.iter().map(|&place| state.inputs.get(place as usize).cloned());
+        let replaced = state.replaced.iter().flat_map(|replaced| replaced.iter());
+        (inputs.collect(), replaced.map(|own| (own.output as usize, own.former())).collect())
+    };
     let mut former: Former = node.avals.iter().map(|_| None).collect();
-    for (&place, former) in places.iter().zip(&mut former) {
-        *former = state.inputs.get(place as usize).cloned().map(by_now);
-    }
-    for replaced in state.replaced.iter().flat_map(|replaced| replaced.iter()) {
-        if let Some(former) = former.get_mut(replaced.output as usize) {
-            *former = replaced.former().map(by_now);
+    for (output, array) in inputs.into_iter().enumerate().chain(replaced) {
+        if let Some(former) = former.get_mut(output) {
+            *former = array.map(|array| array.before_undone().unwrap_or(array));
         }
     }
     former.iter().any(Option::is_some).then_some(former)
@@ -251,8 +261,8 @@ fn restore(node: &Arc<Node>, former: &Former, error: &Error) -> bool {
             }
             Progress::Ready(_) | Progress::Failed(_) => return false,
         }
-        state.progress = Progress::Ready(values);
-        let undone = Box::new(Undone { error: error.clone(), former: former.clone() });
+        state.become_ready(values);
+        let undone = Box::new(Undone { error: error.clone(), former: former.clone().into() });
         // The first stays, and there is no other: the node was lazy until now.
         _ = node.undone.set(undone);
         ANY.store(true, Ordering::Relaxed);
@@ -289,6 +299,11 @@ impl Error {
     /// The same, saying that updates were undone.
     pub(super) fn with_updates_undone(self) -> Error {
         self.with("; the updates of parameters and state that needed it are undone")
+    }
+
+    /// The same, for what was recorded of an update that was undone for it.
+    pub(crate) fn of_undone(&self) -> Error {
+        self.clone().with("; what is asked for is of an update that was undone for this")
     }
 
     /// The same with more to say.

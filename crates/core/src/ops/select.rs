@@ -105,11 +105,8 @@ pub fn update(x: &Array, former: &Array) -> Result<Array> {
     if is_traced || x.is_update_of(former) || x.same(former) {
         return Ok(x.clone());
     }
-    if x.is_ready() {
-        return Ok(x.clone());
-    }
     // Of an array that nobody else has, no second one is recorded.
-    if x.may_fail() || !x.is_only_handle() {
+    if x.may_fail() || x.is_lazy() && !x.is_only_handle() {
         return x.updating(former);
     }
     x.note_former(former);

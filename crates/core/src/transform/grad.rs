@@ -338,6 +338,7 @@ pub(super) fn finish(scope: ScopeGuard, nodes: &Tape) {
             let inputs = std::mem::take(&mut state.inputs);
             drop(state);
             drop(inputs);
+            array.node.release_unheld();
         }
     }
 }
