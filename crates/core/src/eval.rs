@@ -141,9 +141,9 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     let task = move || {
         let work = || Job::prepare(&roots, Some(&event)).and_then(Job::run);
         // What failed is lazy again, and gives its error when it is read; so does what panicked.
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(Ok(())) => event.set(),
-            _ => given_up(),
+        match matches!(catch_unwind(AssertUnwindSafe(work)), Ok(Ok(()))) {
+            true => event.set(),
+            false => given_up(),
         }
     };
     on_stream(stream, Box::new(task)).inspect_err(|_| otherwise())

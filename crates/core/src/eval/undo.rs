@@ -99,11 +99,10 @@ fn results_of_one(updates: &[Arc<Node>]) -> Vec<Vec<&Arc<Node>>> {
     let mut places: ById<usize, usize> = ById::default();
     let mut groups: Vec<Vec<&Arc<Node>>> = Vec::new();
     for node in updates {
-        let fresh = match node.op {
-            Op::Mark(Mark::Update) => node.state().inputs.first().map(|x| Arc::as_ptr(&x.node)),
-            _ => None,
-        };
-        let of = fresh.unwrap_or_else(|| Arc::as_ptr(node)) as usize;
+        let mut of = Arc::as_ptr(node) as usize;
+        if let (Op::Mark(Mark::Update), Some(fresh)) = (&node.op, node.state().inputs.first()) {
+            of = Arc::as_ptr(&fresh.node) as usize;
+        }
         let place = *places.entry(of).or_insert(groups.len());
         if place == groups.len() {
             groups.push(Vec::new());
