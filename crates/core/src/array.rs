@@ -45,8 +45,7 @@ pub(crate) struct Node {
     pub line: Option<Arc<str>>,
     /// Scratch of whoever walks the graph, under the walk lock: the walk and the place in it.
     pub visit: AtomicU64,
-    /// Of an update that was undone. Its values are those of what it was the update of, where they fit it, for whoever
-    /// asks for it from then on. What was recorded of it before is of values that never came to be.
+    /// Of an update that was undone. Its values are those of what it was the update of, where they fit it.
     pub undone: OnceLock<Box<Undone>>,
     /// Whether values may keep it, or what it is computed from, from being computed: [`Array::may_fail`].
     pub may_fail: bool,
@@ -216,7 +215,19 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Node {
-    pub fn new(op: Op, avals: Avals, scopes: Option<Arc<Scopes>>, mut state: State) -> Arc<Node> {
+    pub fn new(op: Op, avals: Avals, scopes: Option<Arc<Scopes>>, state: State) -> Arc<Node> {
+        let line = holders::line(scopes.as_ref().is_some_and(|scopes| scopes.is_symbolic()));
+        Node::of_line(op, avals, scopes, state, line)
+    }
+
+    /// The same, where the line is known that recorded it.
+    fn of_line(
+        op: Op,
+        avals: Avals,
+        scopes: Option<Arc<Scopes>>,
+        mut state: State,
+        line: Option<Arc<str>>,
+    ) -> Arc<Node> {
         let stream = default_stream();
         let may_fail =
             op.may_refuse_values(&state.inputs) || state.inputs.iter().any(Array::may_fail);
@@ -227,7 +238,6 @@ impl Node {
             }
         }
         let state = Mutex::new(state);
-        let line = holders::line(scopes.as_ref().is_some_and(|scopes| scopes.is_symbolic()));
         let (undone, visit) = (OnceLock::new(), AtomicU64::new(0));
         let held = (avals.len() > 1).then(|| avals.iter().map(|_| AtomicU32::new(0)).collect());
         Arc::new(Node { op, avals, stream, scopes, line, visit, undone, may_fail, held, state })
@@ -328,6 +338,15 @@ impl Array {
             held[output as usize].fetch_add(1, Ordering::Relaxed);
         }
         Array { node, output }
+    }
+
+    /// What a node was recorded to be, recorded once more.
+    pub(crate) fn all_again(node: &Node, inputs: Inputs) -> impl Iterator<Item = Array> {
+        let Node { op, avals, scopes, line, .. } = node;
+        let (op, avals, scopes, line) = (op.clone(), avals.clone(), scopes.clone(), line.clone());
+        let state = State::new(inputs, Progress::Lazy);
+        let again = with_stream(node.stream, || Node::of_line(op, avals, scopes, state, line));
+        (0..node.avals.len() as u32).map(move |output| Array::of(again.clone(), output))
     }
 
     /// One of the outputs of a node that have arrays.
@@ -519,8 +538,13 @@ impl Array {
         lock(&self.node.undone.get()?.former)[self.output as usize].clone()
     }
 
+    /// Whether it is recorded of `former` itself.
+    pub(crate) fn is_of(&self, former: &Array) -> bool {
+        self.node.state().inputs.iter().any(|input| input.same(former))
+    }
+
     /// Notes what it takes the place of, for an evaluation that fails; nothing where it is computed, or traced. Nobody
-    /// else has it, and `former` is not kept for this: mostly it is computed from it.
+    /// else has it, and it [is of](Array::is_of) `former`, which is not kept for this.
     pub(crate) fn note_former(&self, former: &Array) {
         let mut state = self.node.state();
         if matches!(state.progress, Progress::Lazy) && !self.node.is_traced() {

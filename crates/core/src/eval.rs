@@ -364,7 +364,7 @@ impl Walk {
             if visited(&node).is_some() {
                 continue;
             }
-            let state = node.state();
+            let mut state = node.state();
             if entered {
                 let mut inputs = SmallVec::with_capacity(state.inputs.len());
                 node.op.write_key(&mut key);
@@ -420,6 +420,7 @@ impl Walk {
                     if node.op.is_input() {
                         return Err(traced(&node));
                     }
+                    undo::try_again(&mut state.inputs);
                     if let Some(error) = undo::undone_under(&node, &state.inputs) {
                         return Err(error);
                     }

@@ -214,10 +214,7 @@ pub fn randint(
         (Opd::Scalar(low), Opd::Scalar(high)) => {
             give(random::randint(low.to_i64(), high.to_i64(), shape, dtype, key.as_deref()))
         }
-        _ => {
-            let drawn = random::uniform(&low, &high, shape, DType::F32, key.as_deref());
-            give(drawn.and_then(|u| ops::floor(&u)).and_then(|u| ops::astype(&u, dtype)))
-        }
+        _ => give(random::randint_between(&low, &high, shape, dtype, key.as_deref())),
     })
 }
 

@@ -203,3 +203,27 @@ def test_parameters_that_are_none():
     assert np.isnan(np.array(random.gamma(cc.array([-1.0, float("nan")])))).all()
     assert random.gamma(2.0, (0, 3)).shape == (0, 3)
     assert random.choice(4, (0,)).shape == (0,) == random.choice(4, (0,), p=cc.ones(4)).shape
+
+
+@pytest.mark.parametrize("low, high", [(10**9, 10**9 + 7), (2**26, 2**26 + 8), (-(2**40), 3 - 2**40), (2**62, 2**62 + 5)])
+def test_of_few_integers_each_comes_up_however_large_they_are(low, high):
+    x = np.array(cc.random.randint(low, high, (20_000,), dtype=cc.int64, key=cc.random.key(3)))
+    values, counts = np.unique(x, return_counts=True)
+    assert values.tolist() == list(range(low, high))
+    assert np.abs(counts / 20_000 * (high - low) - 1).max() < 0.1
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
+@pytest.mark.parametrize("low, high", [(2**30, 2**30 + 100), (2**26, 2**26 + 8), (0, 7), (3, 3), (5, 2)])
+def test_integers_between_arrays_are_between_them(low, high, dtype):
+    bounds = [cc.array(bound, dtype=getattr(cc, dtype)) for bound in (low, high)]
+    x = np.array(cc.random.randint(*bounds, (5000,), dtype=getattr(cc, dtype), key=cc.random.key(0)))
+    assert x.min() >= low and x.max() < max(high, low + 1)
+
+
+def test_integers_between_fractions_are_those_of_mlx():
+    for low, high in [(0.5, 3.7), (-3.5, 3.0), (5, 1)]:
+        ours, theirs = (
+            m.random.randint(m.array(low), m.array(high), (50,), key=m.random.key(1)).tolist() for m in (cc, mlx)
+        )
+        assert ours == theirs

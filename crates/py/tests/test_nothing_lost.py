@@ -420,6 +420,106 @@ def test_one_result_of_several_does_not_keep_the_others(of):
     assert active() - before < 100_000
 
 
+@pytest.fixture
+def little_memory():
+    """Lets a function run with so many bytes more than are in use."""
+    if cc.default_device() != cc.cpu:
+        pytest.skip("its memory is not the host's")
+
+    def run(more, f):
+        limit = cc.get_hard_memory_limit()
+        cc.clear_cache()
+        cc.set_hard_memory_limit(cc.get_active_memory() + more)
+        try:
+            with pytest.raises(MemoryError):
+                f()
+        except BaseException:
+            return False
+        finally:
+            cc.set_hard_memory_limit(limit)
+        return True
+
+    return run
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_of_a_step_without_memory_for_all_of_it_nothing_is_made(optimizer, compiled, little_memory):
+    layers = nn.Linear(128, 96), nn.BatchNorm(96), nn.ReLU(), nn.Linear(96, 96), nn.Linear(96, 10)
+    model, optimizer = nn.Sequential(*layers), OPTIMIZERS[optimizer]()
+    loss_and_grad = nn.value_and_grad(model, lambda x: cc.square(model(x)).mean())
+    state, x = [model.state, optimizer.state], cc.random.normal((64, 128))
+
+    def update(x):
+        loss, gradients = loss_and_grad(x)
+        optimizer.update(model, gradients)
+        return loss
+
+    if compiled:
+        update = cc.compile(update, inputs=state, outputs=state)
+    step = lambda: cc.eval(update(x), state)
+    step()
+    step()
+
+    def values():
+        return [np.array(v) for _, v in tree_flatten(state) if v.size > 1]
+
+    failed = 0
+    for more in range(0, 800_000, 25_000):
+        before = values()
+        if little_memory(more, step):
+            failed += 1
+            assert all(np.array_equal(a, b) for a, b in zip(values(), before))
+        else:
+            assert not all(np.array_equal(a, b) for a, b in zip(values(), before))
+    assert failed > 2
+
+
+@pytest.mark.parametrize("kept", ["nothing", "a weight", "an average", "all"])
+def test_of_steps_computed_together_those_before_the_one_without_memory_are_made(kept):
+    w, m, n = (cc.full(3, value) for value in (10.0, 0.0, 5.0))
+    cc.eval(w, m, n)
+    mine = []
+    for step in range(3):
+        gradient = cc.ones(3) if step < 2 else too_large(w)
+        m = cc._nn.update(0.5 * m + gradient, m)
+        w = cc._nn.update(w - m, w)
+        n[:] = float(step)
+        mine += {"nothing": [], "a weight": [w], "an average": [w * 0.5], "all": [w, m]}[kept]
+    with pytest.raises(MemoryError):
+        cc.eval(w, m, n, mine[:-1])
+    assert [array[0].item() for array in (m, w, n)] == [1.5, 7.5, 1.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_averages_of_weights_and_sums_of_losses_outlive_a_step_without_memory(compiled, little_memory):
+    model, optimizer = nn.Linear(200, 200), optim.Adam(0.01)
+    loss_and_grad = nn.value_and_grad(model, lambda x: cc.square(model(x)).mean())
+    state, x = [model.state, optimizer.state], cc.random.normal((64, 200))
+
+    def update(x):
+        loss, gradients = loss_and_grad(x)
+        optimizer.update(model, gradients)
+        return loss
+
+    if compiled:
+        update = cc.compile(update, inputs=state, outputs=state)
+    kept = {"average": model.weight * 1, "total": cc.array(0.0)}
+
+    def step():
+        kept["total"] = kept["total"] + update(x)
+        kept["average"] = 0.5 * kept["average"] + 0.5 * model.weight
+        cc.eval(state, kept)
+
+    step()
+    weight, average, total = (np.array(v) for v in (model.weight, kept["average"], kept["total"]))
+    assert little_memory(100_000, step)
+    assert np.array_equal(np.array(model.weight), weight)
+    assert np.allclose(np.array(kept["average"]), (average + weight) / 2, atol=1e-6)
+    assert np.array(kept["total"]) > total
+    step()
+
+
 @pytest.mark.parametrize("fails", ["an index", "memory"])
 def test_a_compiled_step_that_fails_gives_its_error_and_its_loss_keeps_no_weights(fails):
     state = {"w": cc.ones((256, 256))}
@@ -443,7 +543,8 @@ def test_a_compiled_step_that_fails_gives_its_error_and_its_loss_keeps_no_weight
         assert np.isfinite(state["w"][0, 0].item())
         if count == 1:
             before = active()
-    assert active() - before < 100_000
+    # What there was no memory for is kept to be tried again.
+    assert fails == "memory" or active() - before < 100_000
     for loss in kept:
         with pytest.raises(error):
             loss.item()
@@ -583,7 +684,7 @@ def test_a_change_that_does_not_need_what_failed_is_made():
         kept.tolist()
 
 
-def test_what_was_computed_of_a_change_that_failed_goes_on_failing():
+def test_what_was_computed_of_a_change_that_failed_is_computed_of_what_was_before():
     z = cc.ones(3)
     z += cc.take(z, computed(9))
     twice, turned, later = z * 2, z.reshape(3, 1).T, cc.zeros(3)
@@ -591,13 +692,8 @@ def test_what_was_computed_of_a_change_that_failed_goes_on_failing():
     with pytest.raises(IndexError, match="undone"):
         z.tolist()
     assert z.tolist() == [1, 1, 1]
-    for _ in range(2):
-        for lost in (twice, turned, cc.concatenate([twice, z])):
-            with pytest.raises(IndexError, match="of an update that was undone"):
-                lost.tolist()
-    with pytest.raises(IndexError, match="undone"):
-        cc.eval(later)
-    assert later.tolist() == [0, 0, 0]
+    assert twice.tolist() == later.tolist() == [2, 2, 2] and turned.tolist() == [[1, 1, 1]]
+    assert cc.concatenate([twice, z]).tolist() == [2, 2, 2, 1, 1, 1]
     # What is computed of it now is of what it is now.
     assert (z * 2).tolist() == [2, 2, 2] and z.reshape(3, 1).T.tolist() == [[1, 1, 1]]
     assert cc.grad(lambda x: (x * x).sum())(z).tolist() == [2, 2, 2]
@@ -749,7 +845,8 @@ def test_threads_see_a_change_that_fails_before_or_after():
         for thread in threads:
             thread.join(60)
             assert not thread.is_alive()
-        assert [6] * 8 in outcomes and all(o in (None, [6] * 8, [2] * 8) for o in outcomes), outcomes
+        allowed = [None, *([n] * 8 for n in (6, 2, 4))]
+        assert [6] * 8 in outcomes and all(o in allowed for o in outcomes), outcomes
         assert z.tolist() == [2] * 8
 
 

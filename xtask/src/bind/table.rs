@@ -230,7 +230,7 @@ pub fn module_docs(module: &str) -> &'static str {
 const SKIPPED: &str = "arange_in index at_set at_add at_multiply at_max at_min gather scatter \
     scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy group_norm stft istft \
     quantize_microscaling dequantize_microscaling round_microscaling \
-    random::state random::set_state random::shuffle random::permutation";
+    random::state random::set_state random::shuffle random::permutation random::randint_between";
 
 /// What Python calls an operation.
 pub fn python_name(op: &str) -> &str {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 
 use super::{WALK, at_once};
-use crate::array::{Array, Former, Inputs, Node, Progress, Undone, Values};
+use crate::array::{Array, Former, Inputs, Node, Progress, State, Undone};
 use crate::error::Error;
 use crate::fork;
 use crate::graph::trace::{ById, tape_where};
@@ -21,17 +21,20 @@ use crate::shape::Aval;
 pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
     let _looking = Looking::begin();
     let Some(nodes) = lazy_nodes(arrays) else { return false };
-    let updates: Vec<Arc<Node>> =
-        nodes.iter().filter_map(Weak::upgrade).filter(|node| former(node).is_some()).collect();
-    if updates.is_empty() {
+    if !error.is_of_values() {
+        let held = nodes.iter().filter(|(_, is_held)| *is_held);
+        let failing = |(node, _): &(Weak<Node>, bool)| {
+            let node = node.upgrade()?;
+            former(&node).map(|former| Failing { node, former, error: error.clone() })
+        };
+        return undo_all(held.filter_map(failing).collect());
+    }
+    let nodes: Vec<Weak<Node>> = nodes.into_iter().map(|(node, _)| node).collect();
+    if !nodes.iter().filter_map(Weak::upgrade).any(|node| former(&node).is_some()) {
         return false;
     }
-    if !error.is_of_values() {
-        return undo_failing(&updates);
-    }
-    drop(updates);
     let mut fails: ById<usize, Option<Error>> = ById::default();
-    let mut undone = false;
+    let mut failing: Vec<Failing> = Vec::new();
     for node in &nodes {
         let id = node.as_ptr() as usize;
         let Some(node) = node.upgrade() else { continue };
@@ -45,7 +48,8 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
             }
             let inputs = &state.inputs;
             let failed = |input: &Array| {
-                let first = input.node.undone.get().map(|undone| undone.error.clone());
+                let first = is_without_value(input).then(|| input.node.undone.get()).flatten();
+                let first = first.map(|undone| undone.error.clone());
                 first.or_else(|| fails.get(&(Arc::as_ptr(&input.node) as usize)).cloned().flatten())
             };
             let avals: SmallVec<[_; 4]> = inputs.iter().map(Array::aval).collect();
@@ -58,58 +62,45 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
                 Ok(()) => None,
                 Err(error) if error.is_of_values() => Some(error),
                 // What stops this has nothing to do with values.
-                Err(_) => return undone,
+                Err(_) => break,
             };
         }
-        if let Some(error) = &fail
+        if let Some(error) = fail.clone()
             && let Some(former) = former(&node)
-            && restore(&node, &former, error)
         {
-            undone = true;
+            failing.push(Failing { node, former, error });
         }
         fails.insert(id, fail);
     }
-    undone
+    restore(failing)
 }
 
-/// The same of updates, inputs first, where any operation may have failed, as for want of memory: each is tried by
-/// itself, but for those that are results of one operation, as of a compiled step.
-fn undo_failing(updates: &[Arc<Node>]) -> bool {
-    let mut undone = false;
-    for together in results_of_one(updates) {
-        let arrays: Vec<Array> = together.iter().filter_map(|&node| Array::any_of(node)).collect();
-        match at_once(&arrays) {
-            Ok(()) => {}
-            Err(error) if error.is_of_values() || error.lasts() => {
-                for node in together {
-                    if let Some(former) = former(node) {
-                        undone |= restore(node, &former, &error);
-                    }
-                }
+/// The same of updates where any operation may have failed, as for want of memory: then all of them, together, become
+/// what they were. Where that cannot be computed either, what it was before.
+fn undo_all(mut updates: Vec<Failing>) -> bool {
+    loop {
+        let formers: Vec<Array> = updates.iter().flat_map(Failing::formers).collect();
+        match at_once(&formers) {
+            Ok(()) => break,
+            Err(error) if error.is_of_values() || error.lasts() => {}
+            // What stops this has nothing to do with the updates.
+            Err(_) => return false,
+        }
+        let mut is_other = false;
+        drop(formers);
+        let arrays = updates.iter_mut().flat_map(|update| &mut update.former).flatten();
+        for array in arrays.filter(|array| !array.is_ready()) {
+            let before = former(&array.node).and_then(|all| all[array.output as usize].clone());
+            if let Some(before) = before {
+                *array = before;
+                is_other = true;
             }
-            // What stops this has nothing to do with the update.
-            Err(_) => return undone,
+        }
+        if !is_other {
+            return false;
         }
     }
-    undone
-}
-
-/// Updates by the operation whose results they are.
-fn results_of_one(updates: &[Arc<Node>]) -> Vec<Vec<&Arc<Node>>> {
-    let mut places: ById<usize, usize> = ById::default();
-    let mut groups: Vec<Vec<&Arc<Node>>> = Vec::new();
-    for node in updates {
-        let mut of = Arc::as_ptr(node) as usize;
-        if let (Op::Mark(Mark::Update), Some(fresh)) = (&node.op, node.state().inputs.first()) {
-            of = Arc::as_ptr(&fresh.node) as usize;
-        }
-        let place = *places.entry(of).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push(Vec::new());
-        }
-        groups[place].push(node);
-    }
-    groups
+    restore(updates)
 }
 
 /// While one lives, plans take no leaves: who looks for what failed computes single nodes, too.
@@ -157,9 +148,10 @@ fn tape_with_updates(arrays: &[Array]) -> Vec<(Array, Inputs)> {
     }
 }
 
-/// What is not computed under `arrays`, and its updates, inputs first, as soon as nobody else is at any of it; nothing where the waiting
-/// for that is stopped. What is held would be kept when it is computed.
-fn lazy_nodes(arrays: &[Array]) -> Option<Vec<Weak<Node>>> {
+/// What is not computed under `arrays`, and its updates, inputs first, and whether anything but that has an array of it:
+/// as soon as nobody else is at any of it; nothing where the waiting for that is stopped. What is kept here would be kept
+/// when it is computed.
+fn lazy_nodes(arrays: &[Array]) -> Option<Vec<(Weak<Node>, bool)>> {
     loop {
         let inside = fork::inside();
         let walk = fork::lock(&WALK);
@@ -169,7 +161,19 @@ fn lazy_nodes(arrays: &[Array]) -> Option<Vec<Weak<Node>>> {
             Progress::Lazy | Progress::Ready(_) | Progress::Failed(_) => None,
         });
         let Some(event) = pending else {
-            return Some(tape.iter().map(|(array, _)| Arc::downgrade(&array.node)).collect());
+            let mut edges: ById<usize, usize> = ById::default();
+            for (_, inputs) in &tape {
+                for input in inputs {
+                    // And the node's own, of which these are a copy.
+                    *edges.entry(Arc::as_ptr(&input.node) as usize).or_default() += 2;
+                }
+            }
+            let node = |(array, _): &(Array, Inputs)| {
+                let edges = edges.get(&(Arc::as_ptr(&array.node) as usize)).copied();
+                let is_held = Arc::strong_count(&array.node) > edges.unwrap_or(0) + 1;
+                (Arc::downgrade(&array.node), is_held)
+            };
+            return Some(tape.iter().map(node).collect());
         };
         drop((tape, walk, inside));
         event.wait().ok()?;
@@ -184,10 +188,16 @@ pub(super) fn needed<'a>(node: &Node, inputs: &'a [Array]) -> &'a [Array] {
     }
 }
 
-/// The error of a node that was recorded of an update which is undone by now.
+/// Whether it is of an update that was undone, and was nothing before.
+fn is_without_value(array: &Array) -> bool {
+    array.is_undone() && !array.is_ready()
+}
+
+/// The error of a node that was recorded of what was to be beside an update, or to be it in another shape or dtype, where
+/// that is undone by now. What was recorded of the update itself is computed of what it was before.
 pub(super) fn undone_under(node: &Node, inputs: &[Array]) -> Option<Error> {
-    let undone = needed(node, inputs).iter().find_map(|input| input.node.undone.get())?;
-    Some(undone.error.of_undone())
+    let undone = needed(node, inputs).iter().find(|input| is_without_value(input))?;
+    Some(undone.node.undone.get()?.error.of_undone())
 }
 
 /// Whether an array that is not computed is of an update that was undone, and so will never be.
@@ -197,8 +207,9 @@ pub(crate) fn is_lost(array: &Array) -> bool {
     }
     let is_there = |array: &Array| array.is_ready();
     tape_where(std::slice::from_ref(array), |array| !is_there(array)).iter().any(|(array, _)| {
-        let node = &array.node;
-        undone_under(node, &node.state().inputs).is_some()
+        let mut inputs = array.node.state().inputs.clone();
+        try_again(&mut inputs);
+        undone_under(&array.node, &inputs).is_some()
     })
 }
 
@@ -228,47 +239,106 @@ fn former(node: &Node) -> Option<Former> {
     former.iter().any(Option::is_some).then_some(former)
 }
 
-/// Gives outputs of a node the values of other arrays where these fit, the others the error, and notes why; says whether
-/// the arrays have values.
-fn restore(node: &Arc<Node>, former: &Former, error: &Error) -> bool {
-    let arrays: Vec<Array> = former.iter().flatten().cloned().collect();
-    if node.is_traced() || at_once(&arrays).is_err() {
-        return false;
+/// An update that cannot be computed, what its outputs were before, and why.
+struct Failing {
+    node: Arc<Node>,
+    former: Former,
+    error: Error,
+}
+
+impl Failing {
+    fn formers(&self) -> Vec<Array> {
+        self.former.iter().flatten().cloned().collect()
     }
-    if arrays.iter().any(|array| !array.is_ready()) {
-        return false;
+
+    /// Gives outputs the values of what they were before where these fit, the others the error, and notes why.
+    fn restore(&self, state: &mut State) -> Inputs {
+        let Failing { node, former, error } = self;
+        let fitting = |(former, aval): (&Option<Array>, &Aval)| {
+            former.as_ref().filter(|former| former.aval() == aval).and_then(Array::ready)
+        };
+        state.become_ready(former.iter().zip(&node.avals).map(fitting).collect());
+        let inputs = std::mem::take(&mut state.inputs);
+        let mut former = former.clone();
+        // What is beside an update can be computed when there is memory.
+        if former.iter().any(Option::is_none) && !error.is_of_values() {
+            let again = Array::all_again(node, inputs.clone());
+            for (former, again) in former.iter_mut().zip(again).filter(|(own, _)| own.is_none()) {
+                *former = Some(again);
+            }
+        }
+        // The first stays, and there is no other: the node was lazy until now.
+        _ = node.undone.set(Box::new(Undone { error: error.clone(), former: former.into() }));
+        ANY.store(true, Ordering::Relaxed);
+        inputs
     }
-    let fitting = |(former, aval): (&Option<Array>, &Aval)| {
-        former.as_ref().filter(|former| former.aval() == aval).and_then(Array::ready)
-    };
-    let values: Values = former.iter().zip(&node.avals).map(fitting).collect();
-    let inputs = loop {
-        // Who walks finds a node as it was, or as it is then.
+}
+
+/// What updates were, where that may itself be one of them: then what this was. Inputs come first.
+fn before_all(updates: &[Failing]) -> Vec<Former> {
+    let mut places: ById<usize, usize> = ById::default();
+    let mut formers: Vec<Former> = Vec::with_capacity(updates.len());
+    for (place, update) in updates.iter().enumerate() {
+        let mut own = update.former.clone();
+        for array in own.iter_mut().flatten() {
+            let at = places.get(&(Arc::as_ptr(&array.node) as usize));
+            if let Some(former) = at.and_then(|&at| formers[at][array.output as usize].clone()) {
+                *array = former;
+            }
+        }
+        formers.push(own);
+        places.insert(Arc::as_ptr(&update.node) as usize, place);
+    }
+    formers
+}
+
+/// Makes updates what they were, at once for who looks; says whether there were any. Inputs come first.
+fn restore(mut updates: Vec<Failing>) -> bool {
+    let mut formers = before_all(&updates).into_iter();
+    updates.retain(|update| {
+        let former: Vec<Array> = formers.next().into_iter().flatten().flatten().collect();
+        !update.node.is_traced() && at_once(&former).is_ok()
+    });
+    loop {
         let inside = fork::inside();
         let walk = fork::lock(&WALK);
-        let mut state = node.state();
-        match &state.progress {
-            Progress::Lazy => {}
-            // Another thread tries to compute it, in vain.
+        // Another thread may try to compute some, in vain, or have undone them.
+        let mut pending = None;
+        updates.retain(|update| match &update.node.state().progress {
+            Progress::Lazy => true,
             Progress::Pending(event) => {
-                let event = event.clone();
-                drop((state, walk, inside));
-                if event.wait().is_err() {
-                    return false;
-                }
-                continue;
+                pending = Some(event.clone());
+                true
             }
-            Progress::Ready(_) | Progress::Failed(_) => return false,
+            Progress::Ready(_) | Progress::Failed(_) => false,
+        });
+        let Some(event) = pending else {
+            // Of those that another thread computed nothing is taken back.
+            let formers = before_all(&updates);
+            for (update, former) in updates.iter_mut().zip(formers) {
+                update.former = former;
+            }
+            updates.retain(|update| update.former.iter().flatten().all(Array::is_ready));
+            let restored = |update: &Failing| update.restore(&mut update.node.state());
+            let inputs: Vec<Inputs> = updates.iter().map(restored).collect();
+            drop((walk, inside));
+            return !inputs.is_empty();
+        };
+        drop((walk, inside));
+        if event.wait().is_err() {
+            return false;
         }
-        state.become_ready(values);
-        let undone = Box::new(Undone { error: error.clone(), former: former.clone().into() });
-        // The first stays, and there is no other: the node was lazy until now.
-        _ = node.undone.set(undone);
-        ANY.store(true, Ordering::Relaxed);
-        break std::mem::take(&mut state.inputs);
-    };
-    drop(inputs);
-    true
+    }
+}
+
+/// Takes, in the place of what was beside an update that was undone and can be computed later, that.
+pub(super) fn try_again(inputs: &mut Inputs) {
+    for input in inputs.iter_mut().filter(|input| is_without_value(input)) {
+        match input.before_undone() {
+            Some(again) if again.aval() == input.aval() => *input = again,
+            _ => {}
+        }
+    }
 }
 
 impl Error {

@@ -22,7 +22,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 use super::operand::{Operand, cast};
 use super::{
     ScanOptions, abs, add, argmax, argsort, astype, cumsum, divide, erf, erfinv, expand_axes,
-    floor, greater_equal, left_shift, less, log, log1p, maximum, minimum, multiply, negative,
+    floor, full, greater_equal, left_shift, less, log, log1p, maximum, minimum, multiply, negative,
     right_shift, sign, softmax, squeeze, subtract, sum, take, view,
 };
 use crate::array::Array;
@@ -225,7 +225,8 @@ pub fn bernoulli<'a>(
 /// Integers in [low, high).
 ///
 /// # Dtypes
-/// They are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up.
+/// They are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up. Fewer that `float32` does
+/// not hold are drawn of 64 bits, where MLX gives few of them or one.
 ///
 /// # Errors
 /// Where `dtype` is not an integer type, or there is nothing between `low` and `high`.
@@ -250,9 +251,76 @@ pub fn randint(
     if low >= high {
         return Err(Error::argument("randint", format!("nothing is in [{low}, {high})")));
     }
+    let count = high.abs_diff(low);
+    let most = 1 << f32::MANTISSA_DIGITS;
+    if count <= most && low.unsigned_abs().max(high.unsigned_abs()) > most {
+        return randint_exact(low, count, shape.into(), dtype, key);
+    }
     let drawn = floor(&uniform(low as f64, high as f64, shape, DType::F32, key)?)?;
     // Rounding may reach either end.
     minimum(&maximum(&astype(&drawn, dtype)?, low)?, high - 1)
+}
+
+/// [`randint`] of few numbers where `float32` has not all of them: 64 random bits times their `count`, without the last 64
+/// bits of that.
+fn randint_exact(
+    low: i64,
+    count: u64,
+    shape: Shape,
+    dtype: DType,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let halves: Shape = [2].into_iter().chain(shape.iter().copied()).collect();
+    let halves = astype(&bits(halves, 4, key)?, DType::U64)?;
+    let times = |half: i32| multiply(&take(&halves, half, 0)?, &Array::scalar(count));
+    let without_half = |x: &Array| right_shift(x, &Array::scalar(32u64));
+    let drawn = without_half(&add(&times(1)?, &without_half(&times(0)?)?)?)?;
+    // Negative numbers wrap around as their bits do.
+    astype(&add(&drawn, &Array::scalar(low as u64))?, dtype)
+}
+
+/// [`randint`] between arrays, number by number. Where nothing is in between it is `low`, as in MLX.
+///
+/// # Shapes
+/// `low` and `high` broadcast to `shape`.
+///
+/// # Dtypes
+/// Bounds lose their fractions. Numbers are drawn as `float32`, as in MLX: beyond 2²⁴ not every one can come up.
+///
+/// # Errors
+/// Where `dtype` is not an integer type, or a bound does not broadcast.
+///
+/// # Example
+/// ```
+/// use cupola::{Array, DType, ops::random};
+/// let low = Array::from_slice(&[0, 10, 20], [3])?;
+/// let x = random::randint_between(&low, 21, [3], DType::I32, Some(&random::key(0)))?.to_vec::<i32>()?;
+/// assert!(x[1] >= 10 && x[2] == 20 && x.iter().all(|v| (0..21).contains(v)));
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn randint_between<'a, 'b>(
+    low: impl Into<Operand<'a>>,
+    high: impl Into<Operand<'b>>,
+    shape: impl Into<Shape>,
+    dtype: DType,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let shape = shape.into();
+    if dtype == DType::Bool {
+        return astype(&floor(&uniform(low, high, shape, DType::F32, key)?)?, dtype);
+    }
+    if !dtype.is_integer() {
+        return Err(Error::dtype("randint", format!("gives integers, not {dtype}")));
+    }
+    let bound = |bound: Operand<'_>| match bound {
+        Operand::Scalar(value) => full((), value, dtype),
+        Operand::Array(array) => Ok(array.clone()),
+    };
+    let (low, high) = (bound(low.into())?, bound(high.into())?);
+    let drawn = astype(&floor(&uniform(&low, &high, shape, DType::F32, key)?)?, dtype)?;
+    // Rounding may reach either end.
+    let last = subtract(&astype(&high, dtype)?, 1)?;
+    maximum(&minimum(&drawn, &last)?, &astype(&low, dtype)?)
 }
 
 /// Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).

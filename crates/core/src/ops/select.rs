@@ -79,10 +79,10 @@ pub fn depends(x: &Array, dependencies: &[&Array]) -> Result<Array> {
 }
 
 /// `x` itself, as what `former` becomes: where values keep `x` from being computed, as an index outside its axis or a
-/// singular matrix, the error is given once, and from then on the result is `former`. What was recorded of the result
-/// before is not computed from that: it goes on giving the error. Likewise where there is no memory to compute `x`, or a
-/// file or a user's operator fails. Optimisers and compiled functions with a state record updates, so that a step that
-/// fails leaves the weights and the state of before.
+/// singular matrix, the error is given once, and from then on the result is `former`, as if `x` had never been: also for
+/// what was recorded of the result before. Where there is no memory to compute `x`, or a file or a user's operator fails,
+/// this happens to all updates that were to be computed together: none of them is made. Optimisers and compiled functions
+/// with a state record updates, so that a step that fails leaves the weights and the state of before.
 ///
 /// Where `x` and `former` differ in shape or dtype, the result goes on giving the error, and [`Array::before_undone`] is
 /// `former`.
@@ -105,8 +105,8 @@ pub fn update(x: &Array, former: &Array) -> Result<Array> {
     if is_traced || x.is_update_of(former) || x.same(former) {
         return Ok(x.clone());
     }
-    // Of an array that nobody else has, no second one is recorded.
-    if x.may_fail() || x.is_lazy() && !x.is_only_handle() {
+    // Of an array that nobody else has, and that keeps `former` itself, no second one is recorded.
+    if x.may_fail() || x.is_lazy() && !(x.is_only_handle() && x.is_of(former)) {
         return x.updating(former);
     }
     x.note_former(former);

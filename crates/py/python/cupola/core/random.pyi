@@ -222,7 +222,8 @@ def randint(low: _Scalar | array, high: _Scalar | array, shape: int | Sequence[i
     """Integers in [low, high).
 
     Dtypes:
-    They are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up.
+    They are drawn as `float32`, as in MLX: of more than 2²⁴ integers not every one can come up. Fewer that `float32` does
+    not hold are drawn of 64 bits, where MLX gives few of them or one.
 
     Errors:
     Where `dtype` is not an integer type, or there is nothing between `low` and `high`.
