@@ -243,6 +243,14 @@ impl Node {
         Arc::new(Node { op, avals, stream, scopes, line, visit, undone, may_fail, held, state })
     }
 
+    /// What was recorded, recorded once more.
+    pub fn again(&self, inputs: Inputs) -> Arc<Node> {
+        let Node { op, avals, scopes, line, .. } = self;
+        let (op, avals, scopes, line) = (op.clone(), avals.clone(), scopes.clone(), line.clone());
+        let state = State::new(inputs, Progress::Lazy);
+        with_stream(self.stream, || Node::of_line(op, avals, scopes, state, line))
+    }
+
     /// How many arrays there are of an output; `None` where there is only one output.
     pub fn arrays_of(&self, output: u32) -> Option<usize> {
         let held = self.held.as_deref()?;
@@ -338,15 +346,6 @@ impl Array {
             held[output as usize].fetch_add(1, Ordering::Relaxed);
         }
         Array { node, output }
-    }
-
-    /// What a node was recorded to be, recorded once more.
-    pub(crate) fn all_again(node: &Node, inputs: Inputs) -> impl Iterator<Item = Array> {
-        let Node { op, avals, scopes, line, .. } = node;
-        let (op, avals, scopes, line) = (op.clone(), avals.clone(), scopes.clone(), line.clone());
-        let state = State::new(inputs, Progress::Lazy);
-        let again = with_stream(node.stream, || Node::of_line(op, avals, scopes, state, line));
-        (0..node.avals.len() as u32).map(move |output| Array::of(again.clone(), output))
     }
 
     /// One of the outputs of a node that have arrays.

@@ -262,9 +262,9 @@ impl Failing {
         let mut former = former.clone();
         // What is beside an update can be computed when there is memory.
         if former.iter().any(Option::is_none) && !error.is_of_values() {
-            let again = Array::all_again(node, inputs.clone());
-            for (former, again) in former.iter_mut().zip(again).filter(|(own, _)| own.is_none()) {
-                *former = Some(again);
+            let again = node.again(inputs.clone());
+            for (former, again) in former.iter_mut().zip(Array::all_of(&again)) {
+                former.get_or_insert(again);
             }
         }
         // The first stays, and there is no other: the node was lazy until now.

@@ -245,9 +245,7 @@ pub fn randint(
     dtype: DType,
     key: Option<&Array>,
 ) -> Result<Array> {
-    if !dtype.is_integer() {
-        return Err(Error::dtype("randint", format!("gives integers, not {dtype}")));
-    }
+    expect_integer(dtype)?;
     if low >= high {
         return Err(Error::argument("randint", format!("nothing is in [{low}, {high})")));
     }
@@ -259,6 +257,13 @@ pub fn randint(
     let drawn = floor(&uniform(low as f64, high as f64, shape, DType::F32, key)?)?;
     // Rounding may reach either end.
     minimum(&maximum(&astype(&drawn, dtype)?, low)?, high - 1)
+}
+
+fn expect_integer(dtype: DType) -> Result<()> {
+    match dtype.is_integer() {
+        true => Ok(()),
+        false => Err(Error::dtype("randint", format!("gives integers, not {dtype}"))),
+    }
 }
 
 /// [`randint`] of few numbers where `float32` has not all of them: 64 random bits times their `count`, without the last 64
@@ -309,9 +314,7 @@ pub fn randint_between<'a, 'b>(
     if dtype == DType::Bool {
         return astype(&floor(&uniform(low, high, shape, DType::F32, key)?)?, dtype);
     }
-    if !dtype.is_integer() {
-        return Err(Error::dtype("randint", format!("gives integers, not {dtype}")));
-    }
+    expect_integer(dtype)?;
     let bound = |bound: Operand<'_>| match bound {
         Operand::Scalar(value) => full((), value, dtype),
         Operand::Array(array) => Ok(array.clone()),
