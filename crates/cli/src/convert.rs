@@ -46,7 +46,8 @@ impl From<&Lack> for LackLine {
 
 pub fn run(args: &ConvertArgs) -> Outcome {
     given_once(&args.size)?;
-    let output = Output::of("--report", args.report.as_deref())?;
+    let mut output = Output::of("--report", args.report.as_deref())?;
+    output.leaves("--out", &args.out)?;
     output.spares("a file of the model", || files(&args.model))?;
     output.spares("a file of the package", || files(&args.out))?;
     spared("--out", &args.out, "a file of the model", files(&args.model))?;

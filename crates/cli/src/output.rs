@@ -18,6 +18,8 @@ pub struct Output {
     json: Option<PathBuf>,
     /// The option that names it.
     option: &'static str,
+    /// Whether the standard output is for what programs read.
+    is_taken: bool,
 }
 
 impl Output {
@@ -31,7 +33,18 @@ impl Output {
         if let Some(path) = json.filter(|path| !is_stdout(path)) {
             replaceable(option, path)?;
         }
-        Ok(Self { json: json.map(Path::to_owned), option })
+        let is_taken = json.is_some_and(is_stdout);
+        Ok(Self { json: json.map(Path::to_owned), option, is_taken })
+    }
+
+    /// Leaves the standard output to `file`, which `argument` names, where that is it.
+    pub fn leaves(&mut self, argument: &str, file: &Path) -> Outcome {
+        if is_stdout_file(file) && self.is_taken {
+            let detail = format!("{argument}: the standard output is that of {}", self.option);
+            return Err(Failure::usage(detail));
+        }
+        self.is_taken |= is_stdout_file(file);
+        Ok(())
     }
 
     /// Sees to it that the JSON does not take the place of a file that the program itself reads or
@@ -50,7 +63,7 @@ impl Output {
     /// classes may hold anything; what a terminal would obey is shown.
     pub fn line(&self, text: impl Display) {
         let text = text.to_string().split('\n').map(on_one_line).collect::<Vec<_>>().join("\n");
-        match self.json.as_deref().is_some_and(is_stdout) {
+        match self.is_taken {
             // There is nowhere to say that this failed.
             true => drop(writeln!(std::io::stderr(), "{text}")),
             false => {
@@ -142,7 +155,11 @@ fn unwritten(cause: impl Display) -> Failure {
 }
 
 fn is_stdout(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+    path == Path::new("-") || is_stdout_file(path)
+}
+
+fn is_stdout_file(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
 /// Looks whether the file at `path` can be written, or one be made there.

@@ -249,6 +249,22 @@ fn what_is_no_package() {
     assert!(!sandbox.path("o").exists());
 }
 
+/// What reads the standard output gets the package alone.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_package_goes_to_the_standard_output() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "p", &[1, 4, 6, 1], [DType::F32, DType::F32]);
+    let archive = std::fs::File::create(sandbox.path("archive")).unwrap();
+    let mut command = sandbox.command();
+    command.args(["convert", "p", "--out", "/dev/stdout"]).stdout(archive);
+    assert!(command.status().unwrap().success());
+    sandbox.run("inspect archive").good();
+    sandbox
+        .run("convert p --out /dev/stdout --report -")
+        .bad(2, &["--out", "the standard output is that of --report"]);
+}
+
 /// The header of a file settles that it does not fit, however long it is.
 #[cfg(unix)]
 #[test]

@@ -2,6 +2,7 @@
 
 mod format;
 pub(crate) mod scope;
+mod values;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -21,6 +22,7 @@ use crate::shape::{Aval, Dims, Layout, Shape};
 use self::scope::{Scope, Scopes};
 
 pub(crate) use self::scope::{is_in_body, note_sizes, recording_body};
+pub(crate) use self::values::Values;
 
 /// A multi-dimensional array of one dtype, computed when it is first needed.
 ///
@@ -116,10 +118,6 @@ pub(crate) enum Progress {
     /// Its evaluation failed.
     Failed(Arc<Error>),
 }
-
-/// What a node's outputs are; `None` for one of several that has no array any more, and for one of an update that was
-/// undone where it has no former value.
-pub(crate) type Values = SmallVec<[Option<Value>; 1]>;
 
 /// A computed array: memory, and where in it.
 #[derive(Clone, Debug)]
@@ -270,7 +268,7 @@ impl Node {
             return;
         }
         let value = match &mut state.progress {
-            Progress::Ready(values) => values[place].take(),
+            Progress::Ready(values) => values.release(output),
             Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => None,
         };
         drop(state);
@@ -396,7 +394,7 @@ impl Array {
     /// An input of a trace: it has an aval and no value.
     pub(crate) fn placeholder(aval: Aval, scope: &Arc<Scope>) -> Array {
         scope.set_symbolic();
-        let avals = SmallVec::from_buf([aval.clone()]);
+        let avals = Avals::from(aval.clone());
         let state = State::new(Inputs::new(), Progress::Lazy);
         let node = Node::new(Op::Input(Input { aval }), avals, Some(Scopes::of(scope)), state);
         Array::of(node, 0)
@@ -406,14 +404,14 @@ impl Array {
     pub(crate) fn tracer(primal: &Array, scopes: &Arc<Scopes>) -> Result<Array> {
         if let Some(value) = primal.ready().filter(|_| !primal.node.is_traced()) {
             let aval = primal.aval().clone();
-            let avals = SmallVec::from_buf([aval.clone()]);
-            let progress = Progress::Ready(SmallVec::from_buf([Some(value)]));
+            let avals = Avals::from(aval.clone());
+            let progress = Progress::Ready(Values::one(value));
             let state = State::new(Inputs::new(), progress);
             let node = Node::new(Op::Input(Input { aval }), avals, Some(scopes.clone()), state);
             return Ok(Array::of(node, 0));
         }
         let all = Scopes::union(Some(scopes.clone()), &primal.node.scopes);
-        let avals = SmallVec::from_buf([primal.aval().clone()]);
+        let avals = Avals::from(primal.aval().clone());
         let inputs = SmallVec::from_iter([primal.clone()]);
         let state = State::new(inputs, Progress::Lazy);
         let node = Node::new(Op::Mark(Mark::Depends), avals, all, state);
@@ -422,8 +420,8 @@ impl Array {
 
     /// An array that is there already.
     pub(crate) fn from_value(aval: Aval, value: Value) -> Array {
-        let avals = SmallVec::from_buf([aval.clone()]);
-        let progress = Progress::Ready(SmallVec::from_buf([Some(value)]));
+        let avals = Avals::from(aval.clone());
+        let progress = Progress::Ready(Values::one(value));
         let state = State::new(Inputs::new(), progress);
         let node = Node::new(Op::Input(Input { aval }), avals, None, state);
         Array::of(node, 0)
@@ -444,7 +442,7 @@ impl Array {
     /// An array of one repeated number, which takes the aval's dtype.
     pub(crate) fn constant(value: impl Into<Scalar>, aval: Aval) -> Array {
         let op = Op::Constant(Constant { value: value.into(), aval: aval.clone() });
-        let avals = SmallVec::from_buf([aval]);
+        let avals = Avals::from(aval);
         Array::of(Self::record(op, avals, Inputs::new()), 0)
     }
 
@@ -512,7 +510,7 @@ impl Array {
     /// Whether the value is there, so that reading it waits for nothing.
     pub fn is_ready(&self) -> bool {
         match &self.node.state().progress {
-            Progress::Ready(values) => values[self.output as usize].is_some(),
+            Progress::Ready(values) => values.get(self.output).is_some(),
             Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => false,
         }
     }
@@ -620,7 +618,7 @@ impl Array {
     /// The value, if it is there.
     pub(crate) fn ready(&self) -> Option<Value> {
         match &self.node.state().progress {
-            Progress::Ready(values) => values[self.output as usize].clone(),
+            Progress::Ready(values) => values.get(self.output).cloned(),
             Progress::Lazy | Progress::Pending(_) | Progress::Failed(_) => None,
         }
     }

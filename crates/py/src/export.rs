@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cupola::graph::to_dot;
-use cupola::io::{Replacement, write_whole};
+use cupola::io::{check_file, write_whole};
 use cupola::package::{Function, Package, Port, Trace};
 use cupola::{Array, Aval};
 use pyo3::PyTraverseError;
@@ -364,7 +364,7 @@ pub fn exporter(
 ) -> PyResult<FunctionExporter> {
     // Whether it can be written is seen before any work is done.
     if !std::path::Path::new(&file).is_dir() {
-        Replacement::new(&file).map(drop).map_err(raise)?;
+        check_file(&file, "a function").map_err(raise)?;
     }
     let traces = Mutex::new(Some(Vec::new()));
     Ok(FunctionExporter { file, fun, shapeless, metadata, traces })

@@ -1,5 +1,6 @@
 """Files: what Cupola writes MLX and NumPy read, and the other way round."""
 
+import concurrent.futures
 import io
 import os
 import pathlib
@@ -141,6 +142,26 @@ def test_a_pipe_is_written_to_when_somebody_reads_it(tmp_path):
     with open(path, "rb") as reader:
         assert np.load(io.BytesIO(reader.read())).tolist() == [1, 1, 1]
     saver.join()
+
+
+def export_together(path):
+    with cc.exporter(path, lambda x: x + 1) as traced:
+        traced(cc.ones(3))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize(
+    "export", [lambda path: cc.export_function(path, lambda x: x + 1, cc.ones(3)), export_together]
+)
+def test_a_function_is_exported_to_a_pipe(tmp_path, export):
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        exported = pool.submit(export, path)
+        with open(path, "rb") as reader:
+            (tmp_path / "function").write_bytes(reader.read())
+        exported.result(60)
+    assert cc.import_function(str(tmp_path / "function"))(cc.ones(3))[0].tolist() == [2, 2, 2]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")

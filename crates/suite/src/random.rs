@@ -137,7 +137,7 @@ mod tests {
         let words = [seed >> 32, seed & 0xffff_ffff].map(|w| Number::Int(w.into()));
         let keys = Host { aval: Aval::new([2], DType::U32), data: words.to_vec() };
         let op = RandomBits { shape: Shape::from(shape), width };
-        let out = op.infer(&[&keys.aval]).unwrap().remove(0);
+        let out = op.infer(&[&keys.aval]).unwrap()[0].clone();
         reference(&op, &keys, &out)
     }
 

@@ -80,7 +80,7 @@ impl Array {
             let state = self.node.state();
             match &state.progress {
                 Progress::Ready(values) => {
-                    let value = values[self.output as usize].clone().ok_or_else(|| self.lost())?;
+                    let value = values.get(self.output).cloned().ok_or_else(|| self.lost())?;
                     return value.buffer.check().map(|()| value);
                 }
                 Progress::Failed(error) => return Err(Error::Failed(error.clone())),

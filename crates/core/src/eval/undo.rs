@@ -8,7 +8,8 @@ use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use super::{WALK, at_once};
+use super::at_once;
+use super::walk::WALK;
 use crate::array::{Array, Former, Inputs, Node, Progress, State, Undone};
 use crate::error::Error;
 use crate::fork;

@@ -167,7 +167,7 @@ impl Graph {
         let node = self.nodes.len() as u32;
         self.inputs.push(node);
         let op = Op::Input(crate::prim::Input { aval: aval.clone() });
-        let outputs = SmallVec::from_buf([aval]);
+        let outputs = Avals::from(aval);
         self.nodes.push(Node { op, inputs: SmallVec::new(), outputs, line: Line::default() });
         Ref { node, output: 0 }
     }

@@ -23,7 +23,6 @@ use smallvec::SmallVec;
 use self::code::{Reader, Stored, Writer};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Line, Node, Ref};
-use crate::prim::Avals;
 use crate::shape::Aval;
 
 /// How a file begins.
@@ -284,7 +283,7 @@ fn node<'b>(
         inputs.push(Ref::read(from)?);
     }
     let count = from.count(5, "outputs")?;
-    let mut written = Avals::new();
+    let mut written = Vec::new();
     for _ in 0..count {
         written.push(Aval::read(from)?);
     }
@@ -295,7 +294,7 @@ fn node<'b>(
         .collect::<Result<SmallVec<[&Aval; 4]>, _>>()?;
     let outputs = op.infer(&avals).map_err(|error| error.to_string())?;
     drop(avals);
-    if outputs != written {
+    if outputs[..] != written {
         return Err(format!("has outputs {written:?}, where it gives {outputs:?}"));
     }
     graph.nodes.push(Node { op, inputs, outputs, line: Line::default() });

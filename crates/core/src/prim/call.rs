@@ -41,6 +41,8 @@ pub struct Call {
     plain: OnceLock<Option<Arc<Call>>>,
     /// Its cotangents as calls, where it is recorded again and again.
     cotangents: Option<Arc<as_one::Cotangents>>,
+    /// What it gives.
+    outputs: Avals,
     /// Where it is an update: the input that each output takes the place of, as for [`super::Mark::Update`].
     updates: SmallVec<[u32; 4]>,
 }
@@ -68,8 +70,9 @@ impl Call {
         updates: &[u32],
     ) -> Arc<Call> {
         let (fingerprint, plain) = Default::default();
-        let updates = SmallVec::from_slice(updates);
-        Arc::new(Call { name, body, rules, fingerprint, plain, cotangents, updates })
+        let (outputs, updates) =
+            (body.output_avals().cloned().collect(), SmallVec::from_slice(updates));
+        Arc::new(Call { name, body, rules, fingerprint, plain, cotangents, outputs, updates })
     }
 
     /// The input that each output takes the place of, where it is an update.
@@ -81,12 +84,10 @@ impl Call {
     fn expect_batch(&self, found: &[Batched], size: usize) -> Result<()> {
         let wrong =
             |detail: String| Err(Error::shape(self.name, format!("its vmap gave {detail}")));
-        if found.len() != self.body.output_avals().count() {
-            let detail =
-                format!("{} arrays, not {}", found.len(), self.body.output_avals().count());
-            return wrong(detail);
+        if found.len() != self.outputs.len() {
+            return wrong(format!("{} arrays, not {}", found.len(), self.outputs.len()));
         }
-        for (found, one) in found.iter().zip(self.body.output_avals()) {
+        for (found, one) in found.iter().zip(&self.outputs) {
             let batch = found.batched.then_some(size);
             let shape: Shape = batch.into_iter().chain(one.shape.iter().copied()).collect();
             let want = Aval::new(shape, one.dtype);
@@ -184,7 +185,7 @@ impl Primitive for Call {
                 ));
             }
         }
-        Ok(self.body.output_avals().cloned().collect())
+        Ok(self.outputs.clone())
     }
 
     fn diff(&self) -> Diff<Self> {
@@ -353,7 +354,7 @@ impl Primitive for Custom {
     }
 
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
-        Ok(SmallVec::from_vec(self.0.infer(inputs)?))
+        Ok(self.0.infer(inputs)?.into())
     }
 
     fn diff(&self) -> Diff<Self> {

@@ -12,6 +12,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 pub mod arg_reduce;
+mod avals;
 pub(crate) mod batch;
 pub mod binary;
 pub mod bitcast;
@@ -55,6 +56,7 @@ use crate::graph::Graph;
 use crate::shape::Aval;
 
 pub use arg_reduce::ArgReduce;
+pub use avals::Avals;
 pub use binary::Binary;
 pub use bitcast::Bitcast;
 pub use call::{Call, Custom, CustomOp, Held};
@@ -82,9 +84,6 @@ pub use scan::{Scan, ScanKind};
 pub use select::Select;
 pub use sort::{Sort, SortPart};
 pub use unary::Unary;
-
-/// The abstract outputs of a primitive; nearly always one.
-pub type Avals = SmallVec<[Aval; 1]>;
 
 /// A primitive with its parameters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -315,11 +314,11 @@ impl Op {
         };
         let examples: SmallVec<[Aval; 4]> = inputs.iter().map(example).collect();
         let examples: SmallVec<[&Aval; 4]> = examples.iter().collect();
-        let empty = |aval: Aval| {
+        let empty = |aval: &Aval| {
             let none = Aval { shape: batch::prepend(0, &aval.shape), dtype: aval.dtype };
             Ok(Batched { array: record::zeros(&none), batched: true })
         };
-        self.infer(&examples)?.into_iter().map(empty).collect()
+        self.infer(&examples)?.iter().map(empty).collect()
     }
 
     /// The graphs inside of it.
@@ -448,7 +447,7 @@ into_op! {
 
 /// The one-output result of [`Primitive::infer`].
 pub(crate) fn one(aval: Aval) -> Result<Avals> {
-    Ok(SmallVec::from_buf([aval]))
+    Ok(Avals::from(aval))
 }
 
 /// Checks how many inputs came.

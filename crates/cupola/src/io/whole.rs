@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions, TryLockError, remove_dir_all, remove_file};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -36,6 +36,11 @@ pub struct Replacement {
 enum Content {
     New(NamedTempFile),
     Through(File),
+    /// What is written to `to` in one go.
+    Gathered {
+        file: File,
+        to: File,
+    },
 }
 
 impl Replacement {
@@ -56,6 +61,20 @@ impl Replacement {
         Ok(Replacement { name: name.to_owned(), path, content })
     }
 
+    /// The same for content that is not written from its beginning to its end: what is written in place gets all of it
+    /// in the end.
+    ///
+    /// # Errors
+    /// As [`Replacement::new`].
+    pub fn in_any_order(path: impl AsRef<Path>) -> Result<Replacement> {
+        let mut new = Replacement::new(path)?;
+        if let Content::Through(to) = new.content {
+            let file = tempfile::tempfile().map_err(|cause| failed(&new.name, &cause))?;
+            new.content = Content::Gathered { file, to };
+        }
+        Ok(new)
+    }
+
     /// The file's name, as the caller gave it.
     pub fn name(&self) -> &Path {
         &self.name
@@ -65,7 +84,7 @@ impl Replacement {
     pub fn file(&mut self) -> &mut File {
         match &mut self.content {
             Content::New(file) => file.as_file_mut(),
-            Content::Through(file) => file,
+            Content::Through(file) | Content::Gathered { file, .. } => file,
         }
     }
 
@@ -73,7 +92,7 @@ impl Replacement {
     pub fn path(&self) -> &Path {
         match &self.content {
             Content::New(file) => file.path(),
-            Content::Through(_) => &self.path,
+            Content::Through(_) | Content::Gathered { .. } => &self.path,
         }
     }
 
@@ -83,13 +102,18 @@ impl Replacement {
     /// Where the device does not take all of it; a file that was there is then as before.
     pub fn keep(self) -> Result<()> {
         let Replacement { name, path, content } = self;
-        let Content::New(file) = content else { return Ok(()) };
-        let kept = file.as_file().sync_all().and_then(|()| {
-            file.persist(&path).map_err(|error| error.error)?;
-            // The name, too, is to outlast a loss of power. Not every file system syncs folders.
-            let _ = File::open(folder(&path)).and_then(|folder| folder.sync_all());
-            Ok(())
-        });
+        let kept = match content {
+            Content::Through(_) => Ok(()),
+            Content::Gathered { mut file, mut to } => {
+                file.rewind().and_then(|()| std::io::copy(&mut file, &mut to)).map(|_| ())
+            }
+            Content::New(file) => file.as_file().sync_all().and_then(|()| {
+                file.persist(&path).map_err(|error| error.error)?;
+                // The name, too, is to outlast a loss of power. Not every file system syncs folders.
+                let _ = File::open(folder(&path)).and_then(|folder| folder.sync_all());
+                Ok(())
+            }),
+        };
         kept.map_err(|cause| failed(&name, &cause))
     }
 }
@@ -563,6 +587,16 @@ mod tests {
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through a pipe");
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut new = Replacement::in_any_order(name(writer.as_raw_fd())).unwrap();
+        new.file().write_all(b"first last").unwrap();
+        new.file().seek(std::io::SeekFrom::Start(0)).unwrap();
+        new.file().write_all(b"FIRST").unwrap();
+        new.keep().unwrap();
+        drop(writer);
+        text.clear();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "FIRST last");
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("file"), folder.path().join("link"));
         let mut file = File::create(&path).unwrap();

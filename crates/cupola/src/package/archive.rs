@@ -104,7 +104,7 @@ impl Sink {
         if path.is_dir() || text.ends_with(std::path::MAIN_SEPARATOR) || text.ends_with('/') {
             return Self::folder(path);
         }
-        Ok(Sink::Archive { file: Replacement::new(path)?, listed: Vec::new(), count: 0 })
+        Ok(Sink::Archive { file: Replacement::in_any_order(path)?, listed: Vec::new(), count: 0 })
     }
 
     fn folder(path: &Path) -> Result<Sink> {

@@ -320,7 +320,7 @@ impl Compose for Attention {
         }
         let row = Aval { shape: sizes.rows(), dtype: wide };
         let out = Aval { shape: sizes.tokens(), dtype };
-        Ok(SmallVec::from_vec(vec![out, row.clone(), row]))
+        Ok(vec![out, row.clone(), row].into())
     }
 
     fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {

@@ -67,7 +67,7 @@ impl Compose for BatchNorm {
             ));
         }
         let channel = Aval { shape: weight.shape.clone(), dtype: wide };
-        Ok(SmallVec::from_vec(vec![x.clone(), channel.clone(), channel]))
+        Ok(vec![x.clone(), channel.clone(), channel].into())
     }
 
     fn operations(&self, inputs: &[&Aval], _: &[&Aval]) -> f64 {

@@ -140,7 +140,7 @@ impl Primitive for Gather {
     fn infer(&self, inputs: &[&Aval]) -> Result<Avals> {
         let op = "gather";
         let Some((x, indices)) = inputs.split_first() else {
-            return expect_inputs(op, inputs, 1).map(|()| Avals::new());
+            return expect_inputs(op, inputs, 1).map(|()| Avals::default());
         };
         check_axes(op, x, &self.axes)?;
         let lead = index_shape(op, &self.axes, indices)?;

@@ -5,8 +5,6 @@
 mod diff;
 mod matrix;
 
-use smallvec::smallvec;
-
 use super::batch::with_batch;
 use super::record::{flatten, move_axis, unflatten};
 use super::{
@@ -136,8 +134,8 @@ impl Primitive for Linalg {
             dtype,
         };
         let k = m.min(n);
-        Ok(match self {
-            Linalg::Cholesky => smallvec![a.clone()],
+        let outputs = match self {
+            Linalg::Cholesky => vec![a.clone()],
             Linalg::SolveTriangular { .. } | Linalg::Solve => {
                 let b = inputs[1];
                 let fits = b.shape.rank() == rank
@@ -146,27 +144,28 @@ impl Primitive for Linalg {
                 if !fits {
                     return Err(Error::shape(op, format!("{a} and {b} do not go together")));
                 }
-                smallvec![b.clone()]
+                vec![b.clone()]
             }
             Linalg::Lu => {
-                smallvec![a.clone(), of(DType::U32, &[k]), of(DType::U32, &[m])]
+                vec![a.clone(), of(DType::U32, &[k]), of(DType::U32, &[m])]
             }
-            Linalg::Qr => smallvec![of(dtype, &[m, k]), of(dtype, &[k, n])],
-            Linalg::Svd(Vectors::None) => smallvec![of(dtype.real(), &[k])],
+            Linalg::Qr => vec![of(dtype, &[m, k]), of(dtype, &[k, n])],
+            Linalg::Svd(Vectors::None) => vec![of(dtype.real(), &[k])],
             Linalg::Svd(Vectors::Thin) => {
-                smallvec![of(dtype, &[m, k]), of(dtype.real(), &[k]), of(dtype, &[k, n])]
+                vec![of(dtype, &[m, k]), of(dtype.real(), &[k]), of(dtype, &[k, n])]
             }
             Linalg::Svd(Vectors::Full) => {
-                smallvec![of(dtype, &[m, m]), of(dtype.real(), &[k]), of(dtype, &[n, n])]
+                vec![of(dtype, &[m, m]), of(dtype.real(), &[k]), of(dtype, &[n, n])]
             }
-            Linalg::Eigh { vectors: false } => smallvec![of(dtype.real(), &[n])],
-            Linalg::Eigh { vectors: true } => smallvec![of(dtype.real(), &[n]), a.clone()],
-            Linalg::Eig { vectors: false } => smallvec![of(DType::C64, &[n])],
+            Linalg::Eigh { vectors: false } => vec![of(dtype.real(), &[n])],
+            Linalg::Eigh { vectors: true } => vec![of(dtype.real(), &[n]), a.clone()],
+            Linalg::Eig { vectors: false } => vec![of(DType::C64, &[n])],
             Linalg::Eig { vectors: true } => {
-                smallvec![of(DType::C64, &[n]), of(DType::C64, &[n, n])]
+                vec![of(DType::C64, &[n]), of(DType::C64, &[n, n])]
             }
-            Linalg::Pinv => smallvec![of(dtype, &[n, m])],
-        })
+            Linalg::Pinv => vec![of(dtype, &[n, m])],
+        };
+        Ok(outputs.into())
     }
 
     fn diff(&self) -> Diff<Self> {
