@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, replaceable, spared};
+use crate::output::{Output, outside, replaceable, spared};
 use crate::package::{TraceLine, files, given_once};
 use crate::table::Table;
 
@@ -46,10 +46,12 @@ impl From<&Lack> for LackLine {
 
 pub fn run(args: &ConvertArgs) -> Outcome {
     given_once(&args.size)?;
+    if let Some(report) = &args.report {
+        outside("--report", report, "a file of the package", &args.out)?;
+    }
     let mut output = Output::of("--report", args.report.as_deref())?;
     output.leaves("--out", &args.out)?;
     output.spares("a file of the model", || files(&args.model))?;
-    output.spares("a file of the package", || files(&args.out))?;
     spared("--out", &args.out, "a file of the model", files(&args.model))?;
     if !args.out.is_dir() && !args.out.to_string_lossy().ends_with('/') {
         replaceable("--out", &args.out)?;

@@ -75,7 +75,10 @@ fn one_line(text: &str) -> String {
 
 impl From<cupola::Error> for Failure {
     fn from(error: cupola::Error) -> Self {
-        Self::new(error)
+        match error {
+            cupola::Error::Interrupted => Self::interrupted(error),
+            _ => Self::new(error),
+        }
     }
 }
 

@@ -105,15 +105,23 @@ pub fn spared(
     }
 }
 
+/// An error where `path`, which `argument` names as a file to be written, is `whole` or would lie in it: that is `what`.
+pub fn outside(argument: &str, path: &Path, what: &str, whole: &Path) -> Outcome {
+    let (own, whole) = (place(path), place(whole));
+    match !is_stdout(path) && own.ancestors().any(|above| is_one_place(above, &whole)) {
+        true => Err(Failure::usage(format!("{argument}: {}: is {what}", path.display()))),
+        false => Ok(()),
+    }
+}
+
 /// Where a file is, or would be, without links.
 fn place(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-        match (folder, path.file_name()) {
-            (Ok(folder), Some(name)) => folder.join(name),
-            _ => path.to_owned(),
+    path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => {
+            let is_here = folder.as_os_str().is_empty();
+            place(if is_here { Path::new(".") } else { folder }).join(name)
         }
+        _ => path.to_owned(),
     })
 }
 

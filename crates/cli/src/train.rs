@@ -8,6 +8,7 @@ mod report;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use cupola::data::Dataset;
 use cupola::device::{Stream, with_stream};
@@ -45,22 +46,26 @@ struct Report<'a> {
 }
 
 pub fn run(args: &TrainArgs) -> Outcome {
-    let profiling = Profiling::new(args.profile.as_deref())?;
-    with_stream(Stream::of(args.device), || train(args, &profiling))
+    with_stream(Stream::of(args.device), || train(args))
 }
 
-fn train(args: &TrainArgs, profiling: &Profiling<'_>) -> Outcome {
+fn train(args: &TrainArgs) -> Outcome {
     let recipe = Recipe::new(args)?;
-    let output = Output::new(args.json.as_deref())?;
+    // Made first: what else is written may go into it.
     let folder = RunFolder::open(args, recipe.dataset.name())?;
     // The run that this one goes on from is read, and may lie elsewhere.
     let own = || folder.files().chain(args.resume.iter().flat_map(|from| files_of(from)));
     let data = || data::files(recipe.dataset, args.data_dir.as_deref());
-    output.spares("a file of the run itself", own)?;
-    output.spares("a file of the data", data)?;
+    let written =
+        [("--json", &args.json), ("--report", &args.report), ("--profile", &args.profile)];
+    for (option, path) in written {
+        let Some(path) = path else { continue };
+        spared(option, path, "a file of the run itself", own())?;
+        spared(option, path, "a file of the data", data())?;
+    }
+    let output = Output::new(args.json.as_deref())?;
+    let profiling = Profiling::new(args.profile.as_deref())?;
     if let Some(path) = &args.report {
-        spared("--report", path, "a file of the run itself", own())?;
-        spared("--report", path, "a file of the data", data())?;
         spared("--report", path, "what --json goes to", args.json.clone())?;
         replaceable("--report", path)?;
     }
@@ -75,6 +80,7 @@ fn train(args: &TrainArgs, profiling: &Profiling<'_>) -> Outcome {
         spared("--tensorboard", folder, "what --report goes to", args.report.clone())?;
         profiling.spares("what --tensorboard goes to", || [folder.clone()])?;
     }
+    // The environment may name it, too.
     profiling.spares("a file of the run itself", own)?;
     profiling.spares("a file of the data", data)?;
     profiling.spares("what --json goes to", || args.json.clone())?;
@@ -127,30 +133,41 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
     if let Some(error) = unwritten.take() {
         output.line(format!("warning: --tensorboard: {error}"));
     }
+    let ended = ended.map_err(|error| explain(error, folder))?;
+    let steps = trainer.steps();
     let resume = format!("cupola train --resume {}", folder.path().display());
-    match ended.map_err(|error| explain(error, folder))? {
-        Stop::Flag => {
-            draw(&trainer, folder)?;
-            return Err(Failure::interrupted(format!(
-                "interrupted after step {}, which is saved; go on with: {resume}",
-                trainer.steps()
-            )));
+    match ended {
+        Stop::Steps => output.line(format!("stopped after step {steps}; go on with: {resume}")),
+        Stop::Stalled => {
+            let (epoch, patience) =
+                (trainer.history().len(), settings.patience.unwrap_or_default());
+            let epochs = if patience == 1 { "epoch" } else { "epochs" };
+            output.line(format!(
+                "stopped after epoch {epoch}: the validation loss has not come down for \
+                 {patience} {epochs}"
+            ));
         }
-        Stop::Steps => {
-            let steps = trainer.steps();
-            output.line(format!("stopped after step {steps}; go on with: {resume}"));
-        }
-        Stop::Stalled => output.line(format!(
-            "stopped after epoch {}: the validation loss has not come down for {} epochs",
-            trainer.history().len(),
-            settings.patience.unwrap_or_default()
-        )),
-        Stop::Done | Stop::Callback => {}
+        Stop::Done | Stop::Callback | Stop::Flag => {}
     }
     draw(&trainer, folder)?;
 
+    let interrupted = || {
+        Failure::interrupted(match ended {
+            Stop::Flag => {
+                format!("interrupted after step {steps}, which is saved; go on with: {resume}")
+            }
+            _ => "interrupted while testing; the run is saved".to_owned(),
+        })
+    };
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    // Who asked for a page or for JSON gets it of what there is.
+    let goes_on = || args.report.is_some() || args.json.is_some() || !is_stopped();
+    if !goes_on() {
+        return Err(interrupted());
+    }
     let mut predicted = args.report.is_some().then(Vec::new);
-    let found = test_with_bar(&trainer, &test, predicted.as_mut())?;
+    let found = test_with_bar(&trainer, &test, predicted.as_mut(), goes_on)?;
+    let found = found.ok_or_else(interrupted)?;
     output.line(format!(
         "test accuracy {:.2} % ({} of {} images), loss {:.4}",
         100.0 * found.accuracy(),
@@ -179,7 +196,11 @@ fn work(args: &TrainArgs, recipe: Recipe, output: &Output, folder: &RunFolder) -
         epochs: trainer.history(),
         partial: trainer.partial(),
         test_accuracy: found.accuracy(),
-    })
+    })?;
+    match is_stopped() {
+        true => Err(interrupted()),
+        false => Ok(()),
+    }
 }
 
 /// Writes for TensorBoard. A disk that is full does not end a training: the first error is kept, and told when it
@@ -215,13 +236,14 @@ fn draw(trainer: &Trainer, folder: &RunFolder) -> Outcome {
     }
 }
 
-/// What the test images come to; the likeliest class of each, with how likely it is, goes to `predicted`.
+/// What the test images come to, where it `goes_on` to the end; the likeliest class of each, with how likely it is, goes
+/// to `predicted`.
 fn test_with_bar(
     trainer: &Trainer,
     test: &cupola::data::ImageDataset,
     mut predicted: Option<&mut Vec<(usize, f32)>>,
-) -> Outcome<Tally> {
-    let stop = interrupt::flag();
+    goes_on: impl Fn() -> bool,
+) -> Outcome<Option<Tally>> {
     let bar = bar(test.len() as u64, "testing {wide_bar} {pos}/{len}");
     let mut failed = None;
     let found = trainer.test(test, |tally, scores| {
@@ -232,13 +254,13 @@ fn test_with_bar(
                 Err(failure) => failed = Some(failure),
             }
         }
-        failed.is_none() && !stop.load(std::sync::atomic::Ordering::Relaxed)
+        failed.is_none() && goes_on()
     });
     bar.finish_and_clear();
-    if let Some(failure) = failed {
-        return Err(failure);
+    match failed {
+        Some(failure) => Err(failure),
+        None => Ok(found?),
     }
-    found?.ok_or_else(|| Failure::interrupted("interrupted while testing; the run is saved"))
 }
 
 /// What the user can do about a run that failed.

@@ -299,6 +299,16 @@ fn what_is_no_package_is_not_replaced_by_one() {
     }
     sandbox.run("convert p --out q --report p/graph.bin").bad(2, &["a file of the model"]);
     sandbox.run("inspect p").good();
+    // Nor is anything put into one, which would then be something else.
+    std::fs::create_dir(sandbox.path("p/deep")).unwrap();
+    for report in ["p/weights", "p/deep/r.json", "./p/../p/r.json", "new/r.json", "new"] {
+        let out = if report.starts_with("new") { "new/" } else { "p" };
+        let convert = format!("convert m.onnx --out {out} --report {report}");
+        sandbox.run(&convert).bad(2, &["--report", report, "is a file of the package"]);
+    }
+    std::fs::remove_dir(sandbox.path("p/deep")).unwrap();
+    assert!(!sandbox.path("new").exists());
+    sandbox.run("convert m.onnx --out p --report r.json").good();
 }
 
 #[cfg(unix)]

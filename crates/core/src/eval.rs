@@ -6,6 +6,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod ahead;
 mod host;
 pub(crate) mod undo;
 mod walk;
@@ -16,14 +17,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use self::walk::{Leaf, WALK, Walk, Walked};
+use self::ahead::Ahead;
+pub(crate) use self::ahead::plans_of;
+use self::walk::{WALK, Walk, Walked};
 use crate::array::{Array, Event, Inputs, Node, Progress, Value, Values};
 use crate::backend::{backend, wait_for};
 use crate::device::{Device, Stream, working_for};
 use crate::error::{Error, Result, panic_text};
 use crate::fork;
 use crate::holders;
-use crate::plan::{Failure, Plan};
+use crate::plan::Failure;
 use crate::prim::{Mark, Op};
 use crate::profile::{self, What};
 
@@ -161,21 +164,6 @@ fn waited_for(stream: Stream) -> Result<()> {
     working_for(stream, || wait_for(&**backend(stream.device)?))
 }
 
-/// The plan that evaluating `arrays` would run, and whether it was there already.
-pub(crate) fn plan_of(arrays: &[Array]) -> Result<(Arc<Plan>, bool)> {
-    let roots = unfinished(arrays)?;
-    let walk = loop {
-        let walked = Walk::over(&roots, None, &mut fork::lock(&WALK))?;
-        match walked {
-            Walked::Done(walk) => break walk,
-            Walked::Wait(event) => event.wait()?,
-            Walked::Elsewhere(array) => array.eval()?,
-        }
-    };
-    let device = roots.first().map_or(Device::CPU, |r| r.node.stream.device);
-    walk.plan(device, walk.leaves.iter().flat_map(Leaf::values))
-}
-
 /// The arrays that still need a plan to run; waits for those on their way.
 fn unfinished(arrays: &[Array]) -> Result<Vec<Array>> {
     let mut roots = Vec::new();
@@ -278,7 +266,7 @@ impl Job {
         loop {
             let inside = fork::inside();
             let mut guard = fork::lock(&WALK);
-            let mut walk = match Walk::over(roots, mine, &mut guard)? {
+            let mut walk = match Walk::over(roots, mine, &Ahead::default(), &mut guard)? {
                 Walked::Done(walk) => walk,
                 Walked::Wait(event) => {
                     drop((guard, inside));

@@ -47,10 +47,7 @@ impl Shape {
 
     /// An error where there are more axes than an array may have, [`MAX_RANK`].
     pub fn check_rank(&self, op: &'static str) -> Result<()> {
-        match self.rank() {
-            0..=MAX_RANK => Ok(()),
-            rank => Err(Error::shape(op, format!("{rank} axes, where {MAX_RANK} are the most"))),
-        }
+        check_rank(op, self.rank())
     }
 
     /// The element count, or an error where there are too many axes or the bytes of `dtype` would not
@@ -222,6 +219,14 @@ impl From<()> for Shape {
 impl FromIterator<usize> for Shape {
     fn from_iter<I: IntoIterator<Item = usize>>(iter: I) -> Self {
         Shape(iter.into_iter().collect())
+    }
+}
+
+/// An error for more axes than an array may have, [`MAX_RANK`].
+pub(crate) fn check_rank(op: &'static str, rank: usize) -> Result<()> {
+    match rank {
+        0..=MAX_RANK => Ok(()),
+        rank => Err(Error::shape(op, format!("{rank} axes, where {MAX_RANK} are the most"))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where an axis has its extreme value.
 
-use cupola_core::backend::Operand;
+use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::ArgReduce;
 use cupola_core::{Error, Result};
 
@@ -97,6 +97,10 @@ impl ArgReduceKernel {
 }
 
 impl OpKernel for ArgReduceKernel {
+    fn fails(&self) -> Fails {
+        Contiguous::fail([&self.x])
+    }
+
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let [outer, _, inner] = self.sizes;
         if outer * inner == 0 {

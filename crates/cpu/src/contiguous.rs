@@ -1,7 +1,7 @@
 //! Operands without gaps, for kernels that take no strides.
 
 use cupola_core::backend::Body;
-use cupola_core::backend::Operand;
+use cupola_core::backend::{Fails, Operand};
 use cupola_core::{Result, is_row_major};
 
 use crate::map::{MapKernel, RawArgs};
@@ -58,6 +58,14 @@ impl Contiguous {
     /// Prepares for an operand that the kernel takes with its strides.
     pub fn as_is() -> Self {
         Contiguous { copy: None, bytes: 0 }
+    }
+
+    /// Where a kernel can fail that begins with these operands without gaps: where there is no memory for a copy.
+    pub fn fail<'a>(operands: impl IntoIterator<Item = &'a Contiguous>) -> Fails {
+        match operands.into_iter().any(|operand| operand.copy.is_some()) {
+            true => Fails::Early,
+            false => Fails::Never,
+        }
     }
 
     /// The operand without gaps.

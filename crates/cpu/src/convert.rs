@@ -5,7 +5,7 @@
 use std::slice::from_ref;
 
 use cupola_core::backend::{Body, Instr};
-use cupola_core::backend::{Operand, Segment};
+use cupola_core::backend::{Fails, Operand, Segment};
 use cupola_core::prim::{Cast, Elementwise};
 use cupola_core::{Aval, DType, Result};
 use smallvec::smallvec;
@@ -78,6 +78,14 @@ struct Converted {
 }
 
 impl OpKernel for Converted {
+    fn fails(&self) -> Fails {
+        match self.inner.fails() {
+            // What fails later has written to memory of its own.
+            Fails::Anywhere if self.output.is_none() => Fails::Anywhere,
+            Fails::Never | Fails::Early | Fails::Anywhere | Fails::Late => Fails::Early,
+        }
+    }
+
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let mut inner =
             Io { inputs: io.inputs.clone(), outputs: io.outputs.clone(), ..Io::default() };

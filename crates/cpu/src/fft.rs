@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cupola_core::backend::{Operand, Segment};
+use cupola_core::backend::{Fails, Operand, Segment};
 use cupola_core::prim::{Fft, FftKind};
 use cupola_core::{Error, Result, fork};
 use num_complex::Complex32;
@@ -15,7 +15,7 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use smallvec::SmallVec;
 
 use crate::contiguous::Source;
-use crate::memory::expect_memory;
+use crate::memory::{LITTLE, expect_memory, filled};
 use crate::op::{Finish, Io, OpKernel};
 use crate::threads::parallel_for;
 
@@ -130,6 +130,12 @@ impl FftKernel {
 }
 
 impl OpKernel for FftKernel {
+    fn fails(&self) -> Fails {
+        // Where there is no memory for a lane.
+        let is_long = |pass: &Pass| pass.from.size * size_of::<Complex32>() > LITTLE / 4;
+        if self.passes.iter().any(is_long) { Fails::Anywhere } else { Fails::Never }
+    }
+
     fn memory(&self) -> usize {
         let tables = |pass: &Pass| size_of::<Pass>() + pass.from.size * size_of::<Complex32>();
         size_of::<FftKernel>() + self.passes.iter().map(tables).sum::<usize>()
@@ -249,9 +255,9 @@ impl Pass {
         let chunk = (CHUNK / (per * n.max(m))).max(1);
         let failure = Mutex::new(None);
         parallel_for((groups * blocks).div_ceil(chunk), |part| {
-            let mut lanes = vec![A::default(); per * n];
-            let mut results = vec![B::default(); if in_place { 0 } else { per * m }];
-            let mut scratch = vec![Complex32::default(); scratch];
+            let mut lanes = filled(A::default(), per * n);
+            let mut results = filled(B::default(), if in_place { 0 } else { per * m });
+            let mut scratch = filled(Complex32::default(), scratch);
             for block in part * chunk..((part + 1) * chunk).min(groups * blocks) {
                 let at = block % blocks * per;
                 let count = per.min(close - at);

@@ -10,6 +10,7 @@ mod pool;
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -51,12 +52,8 @@ unsafe impl Sync for HostMemory {}
 impl HostMemory {
     /// Memory of at least `bytes` bytes, of undefined but initialised content.
     pub fn new(bytes: usize, what: &str) -> Result<Self> {
-        let error =
-            || Error::OutOfMemory { device: Device::CPU.to_string(), bytes, what: what.to_owned() };
-        let Some(class) = Class::of(bytes) else {
-            return Err(error());
-        };
-        let block = ALLOCATOR.take(class).ok_or_else(error)?;
+        let class = Class::of(bytes).ok_or_else(|| lacking(bytes, what))?;
+        let block = ALLOCATOR.take(class).ok_or_else(|| lacking(bytes, what))?;
         Ok(HostMemory { block, bytes, kept: Kept::default() })
     }
 
@@ -73,13 +70,64 @@ impl HostMemory {
 
 /// An error where there are not `bytes` bytes for a library, which would end the program over it.
 pub(crate) fn expect_memory(bytes: usize, what: &str) -> Result<()> {
-    /// What is not worth asking for.
-    const LITTLE: usize = 1 << 26;
-    if bytes > LITTLE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-        let device = Device::CPU.to_string();
-        return Err(Error::OutOfMemory { device, bytes, what: what.to_owned() });
+    match bytes <= LITTLE || room::<u8>(bytes).is_some() {
+        true => Ok(()),
+        false => Err(lacking(bytes, what)),
     }
-    Ok(())
+}
+
+/// Room for `count` elements, for which kept memory is given back where there is no other.
+pub(crate) fn room<T>(count: usize) -> Option<Vec<T>> {
+    let mut all = Vec::new();
+    if all.try_reserve_exact(count).is_err() {
+        trim();
+        all.try_reserve_exact(count).ok()?;
+    }
+    Some(all)
+}
+
+/// Memory that a library is not asked about: so much there is.
+pub(crate) const LITTLE: usize = 1 << 16;
+
+fn lacking(bytes: usize, what: &str) -> Error {
+    Error::OutOfMemory { device: Device::CPU.to_string(), bytes, what: what.to_owned() }
+}
+
+/// What unwinds from a kernel that finds no memory for its own work.
+struct Lacks(usize);
+
+/// Ends a kernel, whichever thread is at it, that has no memory of so many bytes for its own work: see [`caught`].
+pub fn give_up(bytes: usize) -> ! {
+    // Nobody is told but who runs the kernel.
+    resume_unwind(Box::new(Lacks(bytes)))
+}
+
+/// `count` times `value`, for a kernel's own work.
+pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Vec<T> {
+    let mut all = expected(count);
+    all.resize(count, value);
+    all
+}
+
+/// What `of` gives for each number up to `count`, for a kernel's own work.
+pub(crate) fn listed<T>(count: usize, of: impl FnMut(usize) -> T) -> Vec<T> {
+    let mut all = expected(count);
+    all.extend((0..count).map(of));
+    all
+}
+
+fn expected<T>(count: usize) -> Vec<T> {
+    room(count).unwrap_or_else(|| give_up(count.saturating_mul(size_of::<T>())))
+}
+
+/// Runs a kernel; an error where it [gives up](give_up).
+pub(crate) fn caught<R>(run: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+        match payload.downcast::<Lacks>() {
+            Ok(lacks) => Err(lacking(lacks.0, "an operation's own work")),
+            Err(payload) => resume_unwind(payload),
+        }
+    })
 }
 
 impl Drop for HostMemory {

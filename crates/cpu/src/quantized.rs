@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use cupola_core::backend::Segment;
+use cupola_core::backend::{Fails, Segment};
 use cupola_core::prim::QuantizedDot;
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
@@ -177,6 +177,14 @@ impl<T: Scaled + DotElement> QuantizedKernel<T> {
 }
 
 impl<T: Scaled + DotElement> OpKernel for QuantizedKernel<T> {
+    fn fails(&self) -> Fails {
+        match self.m < MANY[usize::from(self.op.transpose)] {
+            true => Contiguous::fail(&self.inputs),
+            // Where there is no memory for an unpacked matrix.
+            false => Fails::Early,
+        }
+    }
+
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let ((k, n), isa) = (self.sizes(), Isa::best());
         // SAFETY: the caller vouches for the operands.

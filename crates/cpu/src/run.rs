@@ -10,7 +10,7 @@ use cupola_core::prim::Primitive;
 use cupola_core::{Error, Result, Shape, is_row_major};
 
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
-use crate::memory::HostMemory;
+use crate::memory::{HostMemory, caught};
 use crate::op::{self, Finish, Io, OpKernel};
 use crate::reduce::ReduceKernel;
 use crate::rows::RowsKernel;
@@ -150,14 +150,20 @@ impl Executable for Prepared {
             // SAFETY: every operand is inside its buffer, and the planner lets outputs overlap
             // nothing but what `Segment::may_alias` allows.
             CpuKernel::Map(kernel) => unsafe { kernel.run(&raw) },
-            // SAFETY: as above.
-            CpuKernel::Reduce(kernel) => unsafe { kernel.run(&raw) },
+            CpuKernel::Reduce(kernel) => caught(|| {
+                // SAFETY: as above.
+                unsafe { kernel.run(&raw) };
+                Ok(())
+            })?,
             // SAFETY: as above.
             CpuKernel::Rows(kernel) => unsafe { kernel.run(&raw) },
             CpuKernel::Op { op, epilogue, size } => {
                 io.kept.extend(args.inputs.iter().map(|region| region.buffer.kept()));
-                // SAFETY: as above.
-                unsafe { run_op(&**op, epilogue.as_ref(), *size, &io, args.scalars)? };
+                let run = || unsafe {
+                    // SAFETY: as above.
+                    run_op(&**op, epilogue.as_ref(), *size, &io, args.scalars)
+                };
+                caught(run)?;
             }
         }
         Ok(())

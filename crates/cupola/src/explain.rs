@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cupola_core::backend::backend;
 use cupola_core::device::{Stream, with_stream};
-use cupola_core::plan::{ExplainedStep, Explanation};
+use cupola_core::plan::{ExplainedPlan, ExplainedStep, Explanation};
 use cupola_core::{Array, Aval, DType, Device, Result, ops, profile};
 use serde_json::{Value, json};
 
@@ -118,25 +118,47 @@ fn best(device: Device, work: impl Fn() -> Result<Array>) -> Result<Duration> {
 pub struct Report {
     /// What would run.
     pub plan: Explanation,
-    /// What the device could do, where that is known.
+    /// What its device could do, where that is known.
     pub roofline: Option<Roofline>,
+    /// The same of the other devices that have work.
+    pub others: Vec<(Device, Option<Roofline>)>,
 }
 
 impl Report {
-    /// `plan` beside the rates of its device.
+    /// `plan` beside the rates of its device. Those of the devices of plans before it are measured.
     pub fn new(plan: Explanation, roofline: impl Into<Option<Roofline>>) -> Report {
-        Report { plan, roofline: roofline.into() }
+        let mut others: Vec<(Device, Option<Roofline>)> = Vec::new();
+        for ExplainedPlan { device, .. } in &plan.before {
+            if *device != plan.device && others.iter().all(|(known, _)| known != device) {
+                others.push((*device, Roofline::of(*device)));
+            }
+        }
+        Report { plan, roofline: roofline.into(), others }
+    }
+
+    /// The rates of a device.
+    fn rates(&self, device: Device) -> Option<Roofline> {
+        let other = self.others.iter().find(|(known, _)| *known == device);
+        other.map_or(self.roofline, |(_, roofline)| *roofline)
     }
 
     /// The least time of all steps, in seconds, where the rates are known.
     pub fn seconds(&self) -> Option<f64> {
-        let roofline = self.roofline?;
-        Some(self.plan.steps.iter().fold(0.0, |sum, step| sum + roofline.seconds(step)))
+        self.roofline?;
+        self.plan.steps.iter().map(|step| self.least(step)).sum()
     }
 
     /// The least time of a step.
     fn least(&self, step: &ExplainedStep) -> Option<f64> {
-        self.roofline.map(|roofline| roofline.seconds(step))
+        self.rates(step.device).map(|roofline| roofline.seconds(step))
+    }
+
+    /// What a step does, and where, if there is a choice.
+    fn what(&self, step: &ExplainedStep) -> String {
+        match self.plan.before.is_empty() {
+            true => description(step),
+            false => format!("on {}: {}", step.device, description(step)),
+        }
     }
 
     /// A step, with those inside of it.
@@ -146,6 +168,7 @@ impl Report {
             all.iter().map(one).collect()
         };
         json!({
+            "device": step.device.to_string(),
             "kind": step.kind,
             "over": step.over,
             "fused": step.fused,
@@ -161,13 +184,27 @@ impl Report {
         })
     }
 
-    /// All of it, for programs: sizes in bytes, times in microseconds.
+    /// All of it, for programs: sizes in bytes, times in microseconds. `before` has the plans that run before the last
+    /// one, each with the number of its steps.
     pub fn to_json(&self) -> Value {
+        let before = |plan: &ExplainedPlan| {
+            let rates = self.rates(plan.device);
+            json!({
+                "device": plan.device.to_string(),
+                "plan": plan.plan,
+                "reused": plan.reused,
+                "runs": plan.runs,
+                "bytes_per_second": rates.map(|rates| rates.bytes),
+                "operations_per_second": rates.map(|rates| rates.operations),
+                "steps": plan.steps,
+            })
+        };
         json!({
             "device": self.plan.device.to_string(),
             "plan": self.plan.plan,
             "reused": self.plan.reused,
             "runs": self.plan.runs,
+            "before": self.plan.before.iter().map(before).collect::<Vec<_>>(),
             "bytes_per_second": self.roofline.map(|rates| rates.bytes),
             "operations_per_second": self.roofline.map(|rates| rates.operations),
             "bytes": self.plan.bytes(),
@@ -197,7 +234,8 @@ impl Report {
             2 * ROW
         );
         for (index, step) in self.plan.steps.iter().enumerate() {
-            let (bytes, operations) = self.roofline.map_or((0.0, 0.0), |rates| rates.parts(step));
+            let rates = self.rates(step.device);
+            let (bytes, operations) = rates.map_or((0.0, 0.0), |rates| rates.parts(step));
             let colour = if bytes >= operations { "#1f77b4" } else { "#e6700b" };
             let (y, seconds) = (ROW * (index + 2) + 6, bytes.max(operations));
             let width = BARS * seconds / longest;
@@ -207,34 +245,45 @@ impl Report {
                  <text x=\"{}\" y=\"{}\">{}  {}</text>",
                 BARS + 16.0,
                 y + 12,
-                self.roofline.map_or_else(String::new, |_| time(seconds)),
-                escaped(&shortened(&description(step), 90))
+                rates.map_or_else(String::new, |_| time(seconds)),
+                escaped(&shortened(&self.what(step), 90))
             );
         }
         svg + "</svg>\n"
     }
 
     fn heading(&self) -> String {
-        let Explanation { plan, reused, runs, .. } = &self.plan;
-        let origin = match reused {
-            true => format!("was there already, runs so far: {runs}"),
-            false => "was made for this".to_owned(),
+        let is_one = self.plan.before.is_empty();
+        let plan = |(plan, _): (ExplainedPlan, &[ExplainedStep])| {
+            let place = if is_one { String::new() } else { format!(" on {}", plan.device) };
+            match plan.reused {
+                true => format!(
+                    "plan {}{place} was there already, runs so far: {}",
+                    plan.plan, plan.runs
+                ),
+                false => format!("plan {}{place} was made for this", plan.plan),
+            }
         };
+        let plans: Vec<String> = self.plan.plans().map(plan).collect();
+        let devices = self.others.iter().map(|(device, _)| device).chain([&self.plan.device]);
+        let devices: Vec<String> = devices.map(Device::to_string).collect();
         let least = match (self.roofline, self.seconds()) {
-            (Some(rates), Some(seconds)) => format!(
+            (Some(rates), Some(seconds)) if self.others.is_empty() => format!(
                 "at least {} at {}/s and {} operations/s",
                 time(seconds),
                 bytes(rates.bytes),
                 scaled(rates.operations)
             ),
+            (_, Some(seconds)) => format!("at least {}", time(seconds)),
             _ => "at rates that could not be measured".to_owned(),
         };
         format!(
-            "{} steps on {}, {}, {} operations, {least}; plan {plan} {origin}",
+            "{} steps on {}, {}, {} operations, {least}; {}",
             self.plan.steps.len(),
-            self.plan.device,
+            devices.join(" and "),
             bytes(self.plan.bytes() as f64),
             scaled(self.plan.operations() as f64),
+            plans.join(", ")
         )
     }
 }
@@ -251,7 +300,7 @@ impl fmt::Display for Report {
                 bytes(step.bytes_written as f64),
                 scaled(step.operations as f64),
                 self.least(step).map_or_else(String::new, time),
-                description(step)
+                self.what(step)
             )?;
             inside(f, step, 1)?;
         }

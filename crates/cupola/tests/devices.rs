@@ -5,9 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cupola::backend::backends;
 use cupola::device::{Stream, with_stream};
+use cupola::explain::{Report, Roofline};
 use cupola::fallback::{self, Policy};
 use cupola::nn::{self, Layer};
 use cupola::optim::{Adam, Optimizer};
+use cupola::plan::explain;
 use cupola::train::ConvNet;
 use cupola::{Array, DType, Device, Error, Result, generator, ops};
 
@@ -69,6 +71,62 @@ fn arrays_move_to_where_they_are_used() -> Result<()> {
                 let copy = on(device, || ops::concatenate(&[&view, &view], 0isize))?;
                 let want = ops::concatenate(&[&view, &view], 0isize)?;
                 assert_eq!(copy.to_bytes()?, want.to_bytes()?, "{dtype} {}", view.aval());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_would_run_is_told_of_all_devices() -> Result<()> {
+    let _turn = turn(Policy::Error);
+    for device in others() {
+        let x = ramp(&[7, 7]);
+        // A product here, turned, goes on there and comes back.
+        let made = || -> Result<[Array; 3]> {
+            let product = ops::matmul(&x, &ops::sin(&x)?)?;
+            let turned = ops::transpose(&product, ())?;
+            let there = on(device, || ops::exp(&turned))?;
+            Ok([product, there.clone(), ops::sum(&there, 0, false)?])
+        };
+        let arrays = made()?;
+        let told = explain(&arrays[2..])?;
+        let where_and_what =
+            |step: &cupola::plan::ExplainedStep| (step.device, step.kind.to_string());
+        let steps: Vec<_> = told.steps.iter().map(where_and_what).collect();
+        let want = [(Device::CPU, "map"), (Device::CPU, "matmul"), (device, "map")];
+        let want = want.into_iter().chain([(Device::CPU, "sum")]);
+        assert_eq!(steps, want.map(|(at, kind)| (at, kind.to_owned())).collect::<Vec<_>>());
+        assert!(arrays.iter().all(|array| !array.is_ready()), "nothing runs");
+        let plans: Vec<_> = told.plans().map(|(plan, steps)| (plan.device, steps.len())).collect();
+        assert_eq!(plans, [(Device::CPU, 2), (device, 1), (Device::CPU, 1)], "{told}");
+        assert_eq!(told.to_string().matches("plan on ").count(), 3, "{told}");
+        assert!(told.plans().all(|(plan, _)| !plan.reused));
+        // Those are the plans that run.
+        cupola::eval(&arrays[2..])?;
+        let again = explain(&made()?[2..])?;
+        assert!(again.plans().all(|(plan, _)| plan.reused && plan.runs == 1), "{again:?}");
+        assert_eq!(again.steps, told.steps);
+
+        // Of several arrays each on its device.
+        let there = on(device, || ops::exp(&x))?;
+        let told = explain(&[ops::matmul(&x, &x)?, there.clone(), &there + 1.0])?;
+        let steps: Vec<_> = told.steps.iter().map(where_and_what).map(|step| step.0).collect();
+        assert_eq!(steps.len(), 3, "{told}");
+        assert!(steps.contains(&device) && told.plans().count() <= 3, "{told}");
+        let rates = |bytes| Some(Roofline { bytes, operations: 1e30 });
+        let of = |at| if at == Device::CPU { 1e9 } else { 1e6 };
+        let other = if told.device == device { Device::CPU } else { device };
+        let others = vec![(other, rates(of(other)))];
+        let report = Report { roofline: rates(of(told.device)), others, plan: told };
+        let least = |step: &cupola::plan::ExplainedStep| step.bytes() as f64 / of(step.device);
+        let sum: f64 = report.plan.steps.iter().map(least).sum();
+        assert!((report.seconds().unwrap_or(0.0) / sum - 1.0).abs() < 1e-9, "{report}");
+        let json = report.to_json();
+        for text in [report.to_string(), report.to_svg()] {
+            for (index, at) in steps.iter().enumerate() {
+                assert_eq!(json["steps"][index]["device"], at.to_string());
+                assert!(text.contains(&format!("on {at}: ")), "{text}");
             }
         }
     }

@@ -2,6 +2,8 @@
 //! reviewed. After a change that is meant, `INSTA_UPDATE=always cargo test -p cupola-gpu --test
 //! snapshots` writes the new texts.
 
+mod translate;
+
 use std::sync::Arc;
 
 use cupola_core::backend::{Body, Instr};
@@ -12,7 +14,7 @@ use cupola_core::prim::{
     Binary, Conv, ConvRole, Custom, CustomOp, Dot, Elementwise, Gather, KernelOp, ReduceKind, Unary,
 };
 use cupola_core::{Aval, DType, Result, Shape};
-use cupola_gpu::emit::{CudaC, Dialect, Wgsl, print};
+use cupola_gpu::emit::{CudaC, Dialect, Wgsl, dynamic_shared, print};
 use cupola_gpu::ir::{Build, Target};
 use cupola_gpu::kernels::{Launch, in_vectors, program};
 
@@ -250,6 +252,98 @@ fn custom() {
     ";
     let program = language::parse(source, "", &signature).unwrap();
     check("custom", &users(Source::Common(Arc::new(program))));
+}
+
+/// Every function of the library, an exchange that compares and first values of rows: WGSL that is valid, and what CUDA
+/// has for them.
+#[test]
+fn custom_library() {
+    let floats = "sign(v) fract(v) saturate(v) mix(v,v,v) step(v,v) smoothstep(v,v,v) degrees(v) radians(v) divide(v,v) \
+        fdim(v,v) hypot(v,v) sinpi(v) cospi(v) tanpi(v) copysign(v,v) signbit(v) isnormal(v) isordered(v,v) \
+        isunordered(v,v) max3(v,v,v) min3(v,v,v) fmedian3(v,v,v)";
+    let whole = "popcount(v) clz(v) ctz(v) reverse_bits(v) rotate(v,3) extract_bits(v,1,2) insert_bits(v,v,1,2) \
+        absdiff(v,v) addsat(v,v) subsat(v,v) hadd(v,v) rhadd(v,v) mulhi(v,v) madhi(v,v,v) mul24(v,v) mad24(v,v,v) \
+        max3(v,v,v) median3(v,v,v)";
+    let calls = |types: &str, calls: &str| {
+        let block = |ty: &str| {
+            let sum: String = calls
+                .split(' ')
+                .filter(|call| !call.is_empty())
+                .map(|call| format!("sum += (float){call}; "))
+                .collect();
+            format!("{{ {ty} v = ({ty})x[i]; {sum}}}\n")
+        };
+        types.split(' ').map(block).collect::<String>()
+    };
+    let exchange = "
+        int rows[2][3] = {{1, 2}, {3}};
+        T seen[2] = {T(rows[i % 2][0])};
+        while (!atomic_compare_exchange_weak_explicit(&y[0], &seen[0], seen[0] + T(1), memory_order_relaxed,
+                                                      memory_order_relaxed)) {}
+        atomic_store_explicit(&y[1], T(sum), memory_order_relaxed);";
+    for (scalar, dtype, word) in [
+        (language::Scalar::F32, DType::F32, "u32"),
+        (language::Scalar::I32, DType::I32, "int"),
+        (language::Scalar::U32, DType::U32, "u32"),
+    ] {
+        let array = |name: &str, scalar| language::Array { name: name.into(), scalar, rank: 1 };
+        let signature = language::Signature {
+            inputs: vec![array("x", language::Scalar::F32)],
+            outputs: vec![array("y", scalar)],
+            template: vec![("T".into(), language::Parameter::Type(scalar))],
+        };
+        for (language, target, dialect) in targets() {
+            let is_cuda = language == "cuda";
+            let target = Target { int64: true, ..target };
+            let source = format!(
+                "uint i = thread_position_in_grid.x; float sum = 0;\n{}{}{exchange}",
+                calls(if is_cuda { "float double" } else { "float" }, floats),
+                calls("int uint char uchar short ushort long ulong", whole),
+            );
+            let read = language::parse(&source, "", &signature).unwrap();
+            let kernel = Kernel::Custom(Custom(Arc::new(Users(Source::Common(Arc::new(read))))));
+            let segment = segment(kernel, vec![operand(&[24], DType::F32)], operand(&[2], dtype));
+            for launch in program(&segment, &target).unwrap().launches {
+                let text = print(&launch.kernel, &*dialect);
+                if !is_cuda {
+                    translate::translate(&launch.kernel, &text);
+                } else if launch.kernel.name.contains("users") {
+                    let exchange = format!("atomicCAS(({word}*)(b");
+                    for part in
+                        ["(u32)__popc(v", "(u32)__clz((int)v", "__brev(v", exchange.as_str()]
+                    {
+                        assert!(text.contains(part), "'{part}' is missing in\n{text}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a body in CUDA C++ shares as an array without a length.
+#[test]
+fn custom_text_shares_memory() {
+    let [_, (_, target, dialect)] = targets();
+    let launches = |bytes: i64| {
+        let text = Text {
+            header: String::new(),
+            body: "extern __shared__ float all[];".into(),
+            names: ["x", "scale", "y"].map(String::from).to_vec(),
+            template: vec![("shared_memory".into(), language::Parameter::Integer(bytes))],
+            has_atomic_outputs: false,
+        };
+        program(&users(Source::Text(Arc::new(text))), &target).map(|program| program.launches)
+    };
+    let last = launches(4096).unwrap().pop().unwrap();
+    let text = print(&last.kernel, &*dialect);
+    assert_eq!(dynamic_shared(&last.kernel), 4096);
+    assert!(text.contains("constexpr long long shared_memory = 4096;"), "{text}");
+    assert!(!text.contains("dynamic[]"), "{text}");
+    for bytes in [-1, 1 << 20, 1 << 40] {
+        let missing = launches(bytes).err().map(|missing| missing.0);
+        let wanted = format!("a threadgroup shares {bytes} bytes: 49152 is the most");
+        assert_eq!(missing, Some(wanted));
+    }
 }
 
 /// A kernel in the device's own language.

@@ -4,7 +4,7 @@ use crate::error::Pos;
 use crate::types::{Scalar, Ty};
 
 /// A kernel, read and checked for the types of its arrays.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Inputs, then outputs.
     pub arrays: Vec<Access>,
@@ -59,7 +59,7 @@ pub struct Memory {
     pub len: u32,
 }
 
-/// A function of the header.
+/// A function of the header, or of the library.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     /// Its name.
@@ -147,7 +147,10 @@ pub enum Kind {
     },
     /// Changes an element while no other thread does; gives what was there before.
     Atomic(Atomic, Place, Box<Expr>),
-    /// A function of the header.
+    /// Changes an element that has the bits of the first value to the second, while no other thread changes it; gives
+    /// what was there before.
+    Swap(Place, Box<Expr>, Box<Expr>),
+    /// A function of the header, or of the library.
     Call(usize, Vec<Expr>),
 }
 
@@ -181,6 +184,12 @@ pub enum Unary {
     Flip,
     /// |x|, of an integer too.
     Abs,
+    /// How many bits of an integer are set.
+    Ones,
+    /// How many bits of an integer are 0 before the first that is set.
+    Leading,
+    /// The bits of an integer, the last first.
+    Reversed,
 }
 
 /// A function of two values.

@@ -11,7 +11,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::array::PyArray;
 use crate::error::{carried, raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, give};
+use crate::operand::{Arr, count, give};
 
 /// The exception for an error of a data set: that of a Python data set as it was.
 fn raised(error: Error) -> PyErr {
@@ -124,7 +124,8 @@ pub fn cifar100(py: Python<'_>, folder: PathBuf) -> PyResult<Pair> {
 #[doc = docs!(_data::digits)]
 #[pyfunction]
 #[pyo3(signature = (seed = 0, train = 6000, test = 1000))]
-pub fn digits(py: Python<'_>, seed: u64, train: usize, test: usize) -> PyResult<Pair> {
+pub fn digits(py: Python<'_>, seed: u64, train: isize, test: isize) -> PyResult<Pair> {
+    let (train, test) = (count(train, "digits: train")?, count(test, "digits: test")?);
     pair(py, || Ok(data::digits_sized(seed, train, test)))
 }
 
@@ -138,7 +139,8 @@ pub fn random_flip(images: Arr, key: Option<Arr>) -> PyResult<PyArray> {
 #[doc = docs!(_data::random_crop)]
 #[pyfunction]
 #[pyo3(signature = (images, padding, key = None))]
-pub fn random_crop(images: Arr, padding: usize, key: Option<Arr>) -> PyResult<PyArray> {
+pub fn random_crop(images: Arr, padding: isize, key: Option<Arr>) -> PyResult<PyArray> {
+    let padding = count(padding, "random_crop: padding")?;
     give(data::random_crop(&images, padding, key.as_deref()))
 }
 
@@ -190,23 +192,23 @@ impl Loader {
     fn new(
         dataset: &Bound<'_, PyAny>,
         collate: Py<PyAny>,
-        batch_size: usize,
+        batch_size: isize,
         seed: Option<u64>,
         drop_last: bool,
-        workers: usize,
-        prefetch: Option<usize>,
+        workers: isize,
+        prefetch: Option<isize>,
     ) -> PyResult<Self> {
         let held = Arc::new(Held { dataset: dataset.clone().unbind(), collate });
         let foreign = Foreign { held: held.clone(), length: dataset.len()? };
         let mut builder = data::DataLoader::builder(foreign)
-            .batch_size(batch_size)
+            .batch_size(count(batch_size, "DataLoader: batch_size")?)
             .drop_last(drop_last)
-            .workers(workers);
+            .workers(count(workers, "DataLoader: workers")?);
         if let Some(seed) = seed {
             builder = builder.shuffle(seed);
         }
         if let Some(prefetch) = prefetch {
-            builder = builder.prefetch(prefetch);
+            builder = builder.prefetch(count(prefetch, "DataLoader: prefetch")?);
         }
         let own = held.clone();
         let collate = move |samples: Vec<Py<PyAny>>| {

@@ -19,37 +19,44 @@ pub struct Explanation(Report);
 
 #[pymethods]
 impl Explanation {
-    /// The device on which it would run.
+    /// The device on which it would run; of several plans that of the last.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice::of(self.0.plan.device)
     }
 
-    /// Whether the plan was there already: nothing was planned or compiled for this.
+    /// Whether that plan was there already: nothing was planned or compiled for this.
     #[getter]
     fn reused(&self) -> bool {
         self.0.plan.reused
     }
 
-    /// The number of the plan: plans are numbered in the order in which they are made, and a profile's steps name
+    /// The number of that plan: plans are numbered in the order in which they are made, and a profile's steps name
     /// theirs.
     #[getter]
     fn plan(&self) -> u64 {
         self.0.plan.plan
     }
 
-    /// How often the plan ran.
+    /// How often that plan ran.
     #[getter]
     fn runs(&self) -> u64 {
         self.0.plan.runs
     }
 
-    /// The steps, in order: a dict each, with what runs, what was fused into it, its arrays, bytes,
-    /// operations and least time in microseconds.
+    /// The plans that would run before that one, in order, where there is work for more than one device: a dict each,
+    /// with its device, number, whether it was there already, how often it ran, the rates of its device and how many of
+    /// the steps it has.
+    #[getter]
+    fn before<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "before")
+    }
+
+    /// The steps of all plans, in order: a dict each, with its device, what runs, what was fused into it, its arrays,
+    /// bytes, operations and least time in microseconds.
     #[getter]
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let text = self.0.to_json().to_string();
-        py.import("json")?.call_method1("loads", (text,))?.get_item("steps")
+        self.part(py, "steps")
     }
 
     /// The bytes that all steps read and write.
@@ -91,9 +98,18 @@ impl Explanation {
     }
 }
 
+impl Explanation {
+    /// What the JSON has under `key`.
+    fn part<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        let text = self.0.to_json().to_string();
+        py.import("json")?.call_method1("loads", (text,))?.get_item(key)
+    }
+}
+
 /// What evaluating `fun(*args, **kwargs)` would run, after its arguments were computed: steps, what was fused
 /// into each, bytes, operations, and the least time that this machine could take. The function is called;
-/// what it evaluates itself is no part of it. Arrays of one device are explained together.
+/// what it evaluates itself is no part of it. Of several devices the steps of each are there, in the order in
+/// which they would run.
 #[doc = docs!(explain)]
 #[pyfunction]
 #[pyo3(signature = (fun, /, *args, **kwargs))]

@@ -27,6 +27,11 @@ def test_batches(workers):
     assert batches[0]["x"].tolist() == [0, 1, 2, 3] and batches[2]["y"].tolist() == [64, 81]
     assert batches[1]["name"] == ["4", "5", "6", "7"]
     assert len(DataLoader(Squares(), 4, drop_last=True)) == 2
+    for name, wrong in (("batch_size", dict(batch_size=-1)), ("workers", dict(workers=-1)), ("prefetch", dict(prefetch=-1))):
+        with pytest.raises(ValueError, match=f"DataLoader: {name}: -1 must not be negative"):
+            list(DataLoader(Squares(), **wrong))
+    with pytest.raises(ValueError, match="digits: test: -1 must not be negative"):
+        digits(0, 10, -1)
 
 
 def test_orders():

@@ -53,6 +53,21 @@ def test_nothing_runs():
     assert len(x.explain().steps) == 1
 
 
+@pytest.mark.skipif(not mx.is_available(mx.gpu), reason="there is no GPU")
+def test_steps_of_all_devices_are_shown_and_none_runs():
+    a = mx.ones((4, 4))
+    mx.eval(a)
+    product = mx.matmul(a, a, stream=mx.cpu)
+    plan = mx.explain(lambda: mx.exp(product, stream=mx.gpu))
+    gpu = plan.steps[1]["device"]
+    assert [(step["device"] == "cpu", step["kind"]) for step in plan.steps] == [(True, "matmul"), (False, "map")]
+    assert [(before["device"], before["steps"]) for before in plan.before] == [("cpu", 1)]
+    assert "on cpu: matmul" in str(plan) and f"on {gpu}: map" in str(plan)
+    assert len(product.explain().steps) == 1 and product.explain().before == []
+    both = mx.explain(lambda: (mx.matmul(a, a, stream=mx.cpu), mx.exp(a, stream=mx.gpu)))
+    assert [step["kind"] for step in both.steps] == ["matmul", "map"]
+
+
 def test_gradients_are_explained_as_other_work():
     loss = lambda w, x: mx.mean(mx.square(x @ w))  # noqa: E731
     plan = mx.explain(mx.grad(loss), mx.ones((4, 2)), mx.ones((3, 4)))

@@ -438,8 +438,75 @@ def test_a_source_of_another_device_says_so():
         kernel = make("other", ["x"], ["y"], "y[0] = x[0];")
         with pytest.raises(ValueError, match=f"other: its source is in {language}"):
             cc.eval(run(kernel, [cc.ones(1)], [(1,)]))
-    with pytest.raises(ValueError, match="shared_memory"):
-        cc.fast.cuda_kernel("shared", ["x"], ["y"], "", shared_memory=16)
+
+
+def test_options_of_metal_and_cuda():
+    source = "uint i = thread_position_in_grid.x; y[i] = exp(x[i]);"
+    x = cc.array([-np.inf, 0.0])
+    for options in (None, {}, {"math_mode": "safe"}, {"math_mode": "relaxed"}, {"math_mode": "fast"}):
+        kernel = cc.fast.metal_kernel("exp", ["x"], ["y"], source, compile_options=options)
+        assert run(kernel, [x], [(2,)])[0].tolist() == [0, 1]
+    for wrong, message in (
+        (3, "a dict, not a int"),
+        ({"opt": 1}, "no option 'opt'; there is 'math_mode'"),
+        ({"math_mode": "slow"}, "math_mode 'slow' is not 'safe', 'relaxed' or 'fast'"),
+        ({"math_mode": 1}, "math_mode 1 is not"),
+    ):
+        with pytest.raises(ValueError, match=f"metal_kernel: compile_options: {message}"):
+            cc.fast.metal_kernel("exp", ["x"], ["y"], source, compile_options=wrong)
+    assert cc.fast.cuda_kernel("shared", ["x"], ["y"], "", shared_memory=16).name == "shared"
+    for wrong in (-1, 2**32):
+        with pytest.raises(ValueError, match=f"cuda_kernel: shared_memory {wrong} is not in 0"):
+            cc.fast.cuda_kernel("shared", ["x"], ["y"], "", shared_memory=wrong)
+
+
+def test_functions_of_the_library():
+    source = """
+        uint i = thread_position_in_grid.x;
+        float v = x[i];
+        uint bits = (uint)n[i];
+        y[i] = mix(v, 2.0f, 0.5f) + 10 * sign(v) + smoothstep(-1.0f, 1.0f, v) + fract(v) + copysign(3.0f, v);
+        counts[i] = popcount(bits) + 100 * clz(n[i]) + 10000 * ctz(bits);
+        turned[i] = rotate(bits, 4);
+        bytes[i] = reverse_bits((uchar)bits);
+    """
+    kernel = cc.fast.kernel("library", ["x", "n"], ["y", "counts", "turned", "bytes"], source)
+    x = np.array([-2.25, -0.5, 0.0, 0.75, 3.0], np.float32)
+    n = np.array([1, 6, 255, 2**31 - 1, 2**20], np.int32)
+    found = run(kernel, [cc.array(x), cc.array(n)], [(5,)] * 4, [cc.float32, cc.int32, cc.uint32, cc.uint8])
+    t = np.clip((x + 1) / 2, 0, 1)
+    want = x + (2 - x) / 2 + 10 * np.sign(x) + t * t * (3 - 2 * t) + x - np.floor(x) + np.copysign(3, x)
+    np.testing.assert_allclose(values(found[0]), want, rtol=1e-6)
+    text = [f"{v:032b}" for v in n.tolist()]
+    counts = [b.count("1") + 100 * b.index("1") + 10000 * (31 - b.rindex("1")) for b in text]
+    assert values(found[1]).tolist() == counts
+    assert values(found[2]).tolist() == [int(b[4:] + b[:4], 2) for b in text]
+    assert values(found[3]).tolist() == [int(b[:23:-1], 2) for b in text]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "float32"])
+def test_an_exchange_that_compares(dtype):
+    source = """
+        T seen = 0;
+        while (!atomic_compare_exchange_weak_explicit(&y[0], &seen, seen + T(1), memory_order_relaxed, memory_order_relaxed)) {}
+    """
+    kernel = cc.fast.metal_kernel("add", ["x"], ["y"], source, atomic_outputs=True)
+    dtype = getattr(cc, dtype)
+    y = run(kernel, [cc.ones(1)], [(1,)], [dtype], (3000, 1, 1), init_value=2, template=[("T", dtype)])[0]
+    assert y.item() == 3002
+
+
+def test_first_values_of_rows():
+    source = """
+        uint i = thread_position_in_grid.x;
+        float a[2][3] = {{1, 2, 3}, {4, 5}};
+        y[i] = a[i / 3][i % 3];
+    """
+    y = run(cc.fast.kernel("rows", ["x"], ["y"], source), [cc.ones(1)], [(6,)])[0]
+    assert y.tolist() == [1, 2, 3, 4, 5, 0]
+    wrong = cc.fast.kernel("rows", ["x"], ["y"], "float a[2][3] = {{1, 2, 3},\n{4, 5, 6, 7}};")
+    with pytest.raises(ValueError, match="line 2, column 11: 'a' has only 3 elements in these braces"):
+        run(wrong, [cc.ones(1)], [(6,)])
 
 
 @pytest.mark.skipif(DEVICE != "wgpu", reason="about wgpu")
@@ -502,6 +569,20 @@ def test_cuda(rng):
     x = rng.standard_normal((20, 3)).astype(np.float32)
     y = run(kernel, [cc.array(x), 3.0], [(20, 3)])[0]
     np.testing.assert_allclose(values(y), x * 3 + 20, rtol=1e-6)
+    source = """
+        extern __shared__ float all[];
+        all[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        y[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
+    """
+    for count in (64, 1024):
+        kernel = cc.fast.cuda_kernel("turn", ["x"], ["y"], source, shared_memory=60 * count)
+        x = rng.standard_normal(count).astype(np.float32)
+        y = run(kernel, [cc.array(x)], [(count,)], group=(count, 1, 1))[0]
+        np.testing.assert_array_equal(values(y), x[::-1])
+    kernel = cc.fast.cuda_kernel("large", ["x"], ["y"], source, shared_memory=2**30)
+    with pytest.raises(RuntimeError, match="1073741824 bytes"):
+        cc.eval(run(kernel, [cc.ones(1)], [(1,)]))
     wrong = cc.fast.cuda_kernel("wrong", ["x"], ["y"], "int i = 0;\n  y[i] = foo;")
     with pytest.raises(Exception, match=r"source\(2\).*foo"):
         cc.eval(run(wrong, [cc.ones(1)], [(1,)]))

@@ -247,3 +247,55 @@ except MemoryError:
 """
     ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "told\n"), ran.stderr
+
+
+WORK = {
+    "sort": "cc.sort(long)",
+    "argsort": "cc.argsort(long)",
+    "sort of rows": "cc.sort(long.reshape(800, 800), axis=0)",
+    "topk": "cc.topk(long, 300_000)",
+    "median": "cc.median(long)",
+    "permutation": "cc.random.permutation(640_000)",
+    "fft": "cc.fft.fft(long[:599_999])",
+    "rfft": "cc.fft.rfft(long[:599_999])",
+    "convolve": "cc.convolve(long, cc.ones(1000))",
+    "conv1d": "cc.conv1d(long.reshape(1, -1, 64), cc.ones((64, 9, 64)))",
+    "split": "cc.split(long, 640_000)[7]",
+    **{
+        name: f"cc.linalg.{name}(square)"
+        for name in ["svd", "qr", "inv", "lu", "eig", "pinv", "tri_inv"]
+    },
+    "eigh": "cc.linalg.eigh(square @ square.T)",
+    "cholesky": "cc.linalg.cholesky(square @ square.T + 700 * cc.eye(700))",
+    "solve": "cc.linalg.solve(square, square)",
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts what is mapped")
+@pytest.mark.parametrize("work", WORK)
+def test_work_that_lacks_memory_of_its_own_is_told_and_keeps_what_is_there(work):
+    text = f"""
+import resource
+import cupola.core as cc
+cc.set_default_device(cc.cpu)
+long, square = cc.random.normal((640_000,)), cc.random.normal((700, 700))
+cc.eval(long, square, cc.linalg.inv(cc.eye(2)), cc.fft.fft(long[:8]))
+told = 0
+for room in [*range(1, 80, 3), 4000]:
+    kept, weight = cc.ones(640_000) * 2, cc.ones(3)
+    cc.eval(kept, weight)
+    long, square = kept * 1 + long * 1, square * 1
+    cc.eval(square)
+    cc.clear_cache()
+    size = int(open("/proc/self/statm").read().split()[0]) * 4096 + room * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (size, -1))
+    try:
+        cc.eval({WORK[work]}, long)
+    except MemoryError:
+        told += 1
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    assert len(long.tolist()) == 640_000 and len(cc.random.normal((3,)).tolist()) == 3
+assert 0 < told < 28, told
+"""
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[-3000:]

@@ -11,7 +11,7 @@ import cupola.optimizers as optim
 import numpy as np
 import pytest
 from conftest import cc
-from cupola.utils import tree_flatten
+from cupola.utils import tree_flatten, tree_map
 
 DEVICES = [name for name in ("cpu", "wgpu", "cuda") if cc.is_available(getattr(cc, name))]
 
@@ -448,7 +448,7 @@ def test_of_a_step_without_memory_for_all_of_it_nothing_is_made(optimizer, compi
     step()
 
     def values():
-        return [np.array(v) for _, v in tree_flatten(state) if v.size > 1]
+        return [np.array(v) for _, v in tree_flatten(state)]
 
     failed = 0
     for more in range(0, 800_000, 25_000):
@@ -459,6 +459,24 @@ def test_of_a_step_without_memory_for_all_of_it_nothing_is_made(optimizer, compi
         else:
             assert not all(np.array_equal(a, b) for a, b in zip(values(), before))
     assert failed > 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_running_means_under_autocast_are_undone_with_their_step(dtype, little_memory):
+    linear, norm = nn.Linear(64, 512), nn.BatchNorm(512)
+    x = cc.random.normal((512, 64))
+    cc.eval(x, linear.state, norm.state)
+    before = norm.running_mean.tolist(), norm.running_var.tolist()
+
+    def step():
+        with amp.autocast(getattr(cc, dtype)):
+            y = norm(linear(x))
+        cc.eval(y, norm.state)
+
+    assert little_memory(2**17, step)
+    assert (norm.running_mean.tolist(), norm.running_var.tolist()) == before
+    step()
+    assert norm.running_var.tolist() != before[1]
 
 
 @pytest.mark.parametrize("kept", ["nothing", "a weight", "an average", "all"])
@@ -736,6 +754,36 @@ def test_weights_of_a_step_by_hand_that_fails_are_what_they_were():
     assert layer.weight.tolist() == before
     step(computed(1, 2))
     assert layer.weight.tolist() != before
+
+
+def test_parameters_that_a_module_is_updated_with_and_that_fail_are_what_they_were():
+    layer = nn.Embedding(10, 4)
+    loss = nn.value_and_grad(layer, lambda at: cc.tanh(layer(at)).sum())
+
+    def step(at):
+        value, gradients = loss(at)
+        layer.update(tree_map(lambda p, g: p - 0.1 * g, layer.parameters(), gradients))
+        cc.eval(value, layer.parameters())
+
+    step(computed(1, 2))
+    before = layer.weight.tolist()
+    with pytest.raises(IndexError):
+        step(computed(7, 14))
+    assert layer.weight.tolist() == before
+    step(computed(1, 2))
+    assert layer.weight.tolist() != before
+
+
+def test_what_does_not_need_what_failed_is_computed_with_it():
+    layer, optimizer = nn.Embedding(8, 8), optim.Adam(1e-3)
+    optimizer.init(layer.trainable_parameters())
+    loss = nn.value_and_grad(layer, lambda at: layer(at).sum())
+    for _ in range(3):
+        value, gradients = loss(computed(9))
+        optimizer.update(layer, gradients)
+        with pytest.raises(IndexError):
+            cc.eval(value, layer.parameters(), optimizer.state)
+        assert optimizer.step.explain().steps == []
 
 
 def test_an_assignment_that_fails_leaves_the_array():

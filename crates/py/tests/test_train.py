@@ -112,6 +112,26 @@ def test_files_are_written(tmp_path):
     assert "<h1>&lt;A&gt;</h1>" in text and "rate" in text and text.count("<polyline") == 2
 
 
+@pytest.mark.parametrize("stop, is_told", [(None, True), (KeyboardInterrupt, True), (ValueError, False)])
+def test_a_block_ends_with_the_end_but_for_errors(tmp_path, stop, is_told):
+    lines = tmp_path / "metrics.jsonl"
+
+    def trains():
+        with train.Callbacks(nn.Linear(2, 1), [train.MetricsFile(lines)]) as callbacks:
+            callbacks.step(loss=2.0)
+            if stop:
+                raise stop
+
+    if stop:
+        with pytest.raises(stop):
+            trains()
+    else:
+        trains()
+    assert lines.exists() == is_told
+    if is_told:
+        assert json.loads(lines.read_text()) == {"epoch": 1, "steps": 1, "loss": 2.0}
+
+
 def test_bad_input(tmp_path):
     model = nn.Linear(2, 1)
     for wrong in (
@@ -184,6 +204,8 @@ def test_images_change():
     assert all(both) and not (flipped == given).all()
     assert data.random_crop(images, 2, key=key).shape == images.shape
     assert (np.array(data.random_crop(images, 0)) == given).all()
+    with pytest.raises(ValueError, match="random_crop: padding: -1 must not be negative"):
+        data.random_crop(images, -1)
     train_set, _ = data.digits(train=20, test=1)
     mean, std = train_set.normalization()
     scaled = np.array(train_set.normalized(mean, std).arrays()[0])

@@ -61,11 +61,13 @@ impl<'a> Progress<'a> {
                     self.images_before = Some(0);
                 }
             }
-            Event::Step { number, loss, tally } => {
+            Event::Step { number, loss, accuracy, tally } => {
                 self.step(tally);
                 if self.every.is_some_and(|every| number.is_multiple_of(every as u64)) {
                     let line = format!(
-                        "step {number}: loss {loss:.4}, of the epoch so far {:.4}, accuracy {:.2} %",
+                        "step {number}: loss {loss:.4}, accuracy {:.2} %; of the epoch so far \
+                         {:.4}, {:.2} %",
+                        100.0 * accuracy,
                         tally.mean_loss(),
                         100.0 * tally.accuracy()
                     );

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// One run of a transform over a function. It is active until the transform has read its tape.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Scopes(SmallVec<[Arc<Scope>; 2]>);
 
 impl Scopes {
     pub fn of(scope: &Arc<Scope>) -> Arc<Scopes> {
-        Arc::new(Scopes(SmallVec::from_buf_and_len([scope.clone(), scope.clone()], 1)))
+        Arc::new(Scopes(smallvec![scope.clone()]))
     }
 
     pub fn contains(&self, scope: &Scope) -> bool {
@@ -143,4 +143,19 @@ pub(crate) fn noting_sizes<R>(f: impl FnOnce() -> R) -> (R, bool) {
     let noted = SIZES_NOTED.get();
     SIZES_NOTED.set(before || noted);
     (result, noted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_a_transform_that_is_over() {
+        let [outer, inner] = ["grad", "vmap"].map(Scope::enter);
+        let of = [Scopes::of(&outer.0), Scopes::of(&inner.0)];
+        let both = Scopes::union(Some(of[0].clone()), &Some(of[1].clone()));
+        assert!(both.is_some_and(|both| both.contains(&outer.0) && both.contains(&inner.0)));
+        drop(of);
+        assert_eq!([outer, inner].map(|scope| Arc::strong_count(&scope.0)), [1, 1]);
+    }
 }

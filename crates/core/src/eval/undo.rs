@@ -73,7 +73,13 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
         }
         fails.insert(id, fail);
     }
-    restore(failing)
+    let is_undone = restore(failing);
+    // What does not fail would be computed with all that comes, and what is recorded of it grow from one failure to the
+    // next.
+    let does_fail = |array: &Array| fails.get(&(Arc::as_ptr(&array.node) as usize));
+    let rest = arrays.iter().filter(|array| matches!(does_fail(array), Some(None)));
+    _ = at_once(&rest.cloned().collect::<Vec<_>>());
+    is_undone
 }
 
 /// The same of updates where any operation may have failed, as for want of memory: then all of them, together, become

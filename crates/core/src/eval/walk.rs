@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
+use super::ahead::Ahead;
 use super::{is_free, undo};
 use crate::array::{Array, Event, Node, Progress, Value, Values};
 use crate::backend::{Buffer, backend, moved};
@@ -102,8 +103,13 @@ pub(super) enum Walked {
 
 impl Walk {
     /// Walks over everything under `roots` that is not computed. `mine` is the event of the
-    /// evaluation that walks, whose own roots are already marked with it.
-    pub fn over(roots: &[Array], mine: Option<&Arc<Event>>, last: &mut u32) -> Result<Walked> {
+    /// evaluation that walks, whose own roots are already marked with it. What is `ahead` counts as computed.
+    pub fn over(
+        roots: &[Array],
+        mine: Option<&Arc<Event>>,
+        ahead: &Ahead,
+        last: &mut u32,
+    ) -> Result<Walked> {
         *last = last.wrapping_add(1).max(1);
         let epoch = u64::from(*last) << 32;
         let visited = |node: &Node| {
@@ -114,6 +120,7 @@ impl Walk {
         let is_others = |event: &Arc<Event>| {
             !event.is_left_behind() && mine.is_none_or(|mine| !Arc::ptr_eq(mine, event))
         };
+        let is_there = |input: &Array| input.is_ready() || ahead.has(input);
         let mut walk = Walk {
             leaves: Vec::with_capacity(8),
             leaf_count: 0,
@@ -137,7 +144,7 @@ impl Walk {
                 // What is replaced counts where it is there.
                 let counts = |(place, input): &(usize, &Array)| {
                     *place < needed
-                        || visited(&input.node).is_some_and(|at| at & LEAF == 0 || input.is_ready())
+                        || visited(&input.node).is_some_and(|at| at & LEAF == 0 || is_there(input))
                 };
                 let counting = || state.inputs.iter().enumerate().filter(counts);
                 key.push(counting().count() as u64);
@@ -161,27 +168,27 @@ impl Walk {
                 walk.nodes.push(Interior { node, inputs, edges: 0 });
                 continue;
             }
-            match &state.progress {
-                Progress::Ready(values) => {
+            match (&state.progress, ahead.values(&node)) {
+                (Progress::Ready(values), _) | (_, Some(values)) => {
                     node.visit.store(epoch | LEAF | walk.leaves.len() as u64, Ordering::Relaxed);
                     let (first, outputs) = (walk.leaf_count, Leaf::outputs(values));
                     walk.leaf_count += outputs.len() as u32;
                     drop(state);
                     walk.leaves.push(Leaf { node, first, outputs });
                 }
-                Progress::Failed(error) => return Err(Error::Failed(error.clone())),
-                Progress::Pending(event) if is_others(event) && !is_free(event) => {
+                (Progress::Failed(error), None) => return Err(Error::Failed(error.clone())),
+                (Progress::Pending(event), None) if is_others(event) && !is_free(event) => {
                     return Ok(Walked::Wait(event.clone()));
                 }
                 // What another stream was given is computed by itself, as that stream's.
-                Progress::Pending(event)
+                (Progress::Pending(event), None)
                     if is_others(event)
                         && roots.iter().all(|root| root.node.stream != node.stream) =>
                 {
                     drop(state);
                     return Ok(Walked::Elsewhere(Array::of(node, 0)));
                 }
-                Progress::Lazy | Progress::Pending(_) => {
+                (Progress::Lazy | Progress::Pending(_), None) => {
                     if node.op.is_input() {
                         return Err(traced(&node));
                     }
@@ -196,7 +203,7 @@ impl Walk {
                     let needed = undo::needed(&node, &state.inputs).len();
                     // What is replaced may be there, and its memory be used again.
                     let is_next = |(place, input): &(usize, &Array)| {
-                        visited(&input.node).is_none() && (*place < needed || input.is_ready())
+                        visited(&input.node).is_none() && (*place < needed || is_there(input))
                     };
                     let updates: SmallVec<[Arc<Node>; 1]> = state.updates().collect();
                     let pending: SmallVec<[Arc<Node>; 4]> = state
@@ -211,6 +218,7 @@ impl Walk {
                     // What it becomes is computed with it, or would keep what it takes the place of.
                     let is_along = |update: &Arc<Node>| {
                         let is_lazy = matches!(update.state().progress, Progress::Lazy);
+                        let is_lazy = is_lazy && ahead.values(update).is_none();
                         is_lazy && update.stream == node.stream && visited(update).is_none()
                     };
                     stack.extend(updates.into_iter().filter(is_along).map(|n| (n, false)));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::explain::{ExplainedStep, explained};
+use super::explain::ExplainedStep;
 use super::run::Frame;
 use super::{Origin, Parameters, Plan};
 use crate::array::Value;
@@ -205,7 +205,7 @@ impl Prepared {
             Control::While(_) => &self.bodies[1..],
             Control::Scan(_) | Control::Cond(_) => &self.bodies[..],
         };
-        bodies.iter().flat_map(|body| body.plan.steps.iter().map(|step| explained(step))).collect()
+        bodies.iter().flat_map(|body| body.plan.steps_explained()).collect()
     }
 
     fn values<'a>(

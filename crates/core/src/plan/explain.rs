@@ -1,6 +1,7 @@
 //! What a plan does, step by step: what was fused, how many bytes and operations each step takes.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Access, Plan, Step};
@@ -16,21 +17,40 @@ use crate::shape::Aval;
 /// What evaluating some arrays would run. It prints as a line a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// Where it would run.
+    /// Where it would run; of several plans the last.
     pub device: Device,
-    /// Whether the plan was in the cache: nothing was planned or compiled for this.
+    /// Whether that plan was in the cache: nothing was planned or compiled for this.
     pub reused: bool,
     /// The plan's number: plans are numbered in the order in which they are made.
     pub plan: u64,
     /// How often it ran.
     pub runs: u64,
-    /// The steps, in order.
+    /// The steps of all plans, in order.
     pub steps: Vec<ExplainedStep>,
+    /// The plans that would run before that one, in order: where there is work for more than one device.
+    pub before: Vec<ExplainedPlan>,
+}
+
+/// A plan among those that an evaluation would run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExplainedPlan {
+    /// Where it would run.
+    pub device: Device,
+    /// Whether it was in the cache.
+    pub reused: bool,
+    /// Its number.
+    pub plan: u64,
+    /// How often it ran.
+    pub runs: u64,
+    /// How many of the steps it has: those that follow the steps of the plans before it.
+    pub steps: usize,
 }
 
 /// A step of a plan: one kernel, or a few.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainedStep {
+    /// The device of its plan.
+    pub device: Device,
     /// What kind of work it is: `map`, `copy`, `rows`, the name of a reduction, a primitive or a composite.
     pub kind: String,
     /// The shape that a program runs over, and over which axes it is folded; empty for a primitive.
@@ -60,7 +80,7 @@ pub struct ExplainedStep {
     pub inside: Vec<ExplainedStep>,
 }
 
-/// What evaluating `arrays`, all on one device, would run. It is planned, and its kernels are made, as for
+/// What evaluating `arrays`, all together, would run, on every device. It is planned, and its kernels are made, as for
 /// an evaluation; nothing runs. Arrays that are computed already need no step.
 ///
 /// # Errors
@@ -77,8 +97,8 @@ pub struct ExplainedStep {
 /// # Ok::<(), cupola_core::Error>(())
 /// ```
 pub fn explain(arrays: &[Array]) -> Result<Explanation> {
-    let (plan, reused) = crate::eval::plan_of(arrays)?;
-    Ok(plan.explanation(reused))
+    let (before, (last, reused)) = crate::eval::plans_of(arrays)?;
+    Ok(last.explanation(reused, &before))
 }
 
 impl Graph {
@@ -108,14 +128,40 @@ impl Graph {
 }
 
 impl Plan {
-    fn explanation(&self, reused: bool) -> Explanation {
+    /// What each step does.
+    pub(super) fn steps_explained(&self) -> impl Iterator<Item = ExplainedStep> {
+        self.steps.iter().map(|step| explained(step, self.device))
+    }
+
+    /// What it does after plans that run before it.
+    fn explanation(&self, reused: bool, before: &[(Arc<Plan>, bool)]) -> Explanation {
+        let plans = before.iter().map(|(plan, _)| &**plan).chain([self]);
+        let steps = plans.flat_map(Plan::steps_explained).collect();
+        let before = before.iter().map(|(plan, reused)| plan.among_others(*reused)).collect();
+        let ExplainedPlan { device, plan, runs, .. } = self.among_others(reused);
+        Explanation { device, reused, plan, runs, steps, before }
+    }
+
+    fn among_others(&self, reused: bool) -> ExplainedPlan {
         let (plan, runs) = (self.shares.plan, self.runs.load(Ordering::Relaxed));
-        let steps = self.steps.iter().map(|step| explained(step)).collect();
-        Explanation { device: self.device, reused, plan, runs, steps }
+        ExplainedPlan { device: self.device, reused, plan, runs, steps: self.steps.len() }
     }
 }
 
 impl Explanation {
+    /// The plans, in the order in which they would run, each with its steps.
+    pub fn plans(&self) -> impl Iterator<Item = (ExplainedPlan, &[ExplainedStep])> {
+        let &Explanation { device, reused, plan, runs, .. } = self;
+        let steps = self.steps.len() - self.before.iter().map(|plan| plan.steps).sum::<usize>();
+        let last = ExplainedPlan { device, reused, plan, runs, steps };
+        let mut rest = &self.steps[..];
+        self.before.iter().copied().chain([last]).map(move |plan| {
+            let (own, after) = rest.split_at(plan.steps);
+            rest = after;
+            (plan, own)
+        })
+    }
+
     /// Bytes read and written by all steps.
     pub fn bytes(&self) -> u64 {
         self.steps.iter().map(ExplainedStep::bytes).sum()
@@ -137,14 +183,16 @@ impl ExplainedStep {
 /// The plan as text, for verification and panics of debug builds, too.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.explanation(false).fmt(f)
+        self.explanation(false, &[]).fmt(f)
     }
 }
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "plan on {}, {} steps", self.device, self.steps.len())?;
-        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+        self.plans().try_for_each(|(plan, steps)| {
+            writeln!(f, "plan on {}, {} steps", plan.device, steps.len())?;
+            steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+        })
     }
 }
 
@@ -178,7 +226,7 @@ impl fmt::Display for ExplainedStep {
     }
 }
 
-pub(super) fn explained(step: &Step) -> ExplainedStep {
+fn explained(step: &Step, device: Device) -> ExplainedStep {
     let segment = &step.prepared.segment;
     let (kind, over) = match &segment.kernel {
         Kernel::Map(body) if body.code.is_empty() => ("copy".to_owned(), body.shape.to_string()),
@@ -224,6 +272,7 @@ pub(super) fn explained(step: &Step) -> ExplainedStep {
         pairs.map(|(access, operand)| (operand.aval.clone(), access.slot)).collect()
     };
     ExplainedStep {
+        device,
         kind,
         over,
         fused,

@@ -47,7 +47,7 @@ use crate::prim::key::Key;
 use crate::profile::{Shares, Told};
 
 pub use cache::CacheStats;
-pub use explain::{ExplainedStep, Explanation, explain};
+pub use explain::{ExplainedPlan, ExplainedStep, Explanation, explain};
 pub(crate) use run::{Failure, Origin, Parameters};
 
 /// A graph made ready for a device.
@@ -278,11 +278,14 @@ impl Plan {
         self.steps.len()
     }
 
+    /// The strides of what it gives.
+    pub fn output_strides(&self) -> impl Iterator<Item = &[isize]> {
+        self.outputs.iter().map(|output| &output.strides[..])
+    }
+
     /// What each step does.
     fn explained(&self) -> &[Arc<ExplainedStep>] {
-        self.explained.get_or_init(|| {
-            self.steps.iter().map(|step| Arc::new(explain::explained(step))).collect()
-        })
+        self.explained.get_or_init(|| self.steps_explained().map(Arc::new).collect())
     }
 
     /// What is told of its steps where they have these parameters. Lines that were looked up for the last run are not

@@ -1,6 +1,7 @@
 //! What kernels see of a convolution: channels, and for each axis which taps meet which inputs.
 
 use super::ConvProblem;
+use crate::memory::listed;
 
 /// One spatial axis. Output `o` takes tap `t` at dilated input position
 /// `o * stride + t * dilation - pad`, which exists if `input_dilation` divides it and the
@@ -148,7 +149,7 @@ impl Geometry {
 
     /// The taps of every output, axis by axis.
     pub fn tables(&self) -> Vec<Vec<Taps>> {
-        self.axes.iter().map(|a| (0..a.output).map(|o| a.taps(o)).collect()).collect()
+        self.axes.iter().map(|a| listed(a.output, |o| a.taps(o))).collect()
     }
 
     /// Position in the stored weights of a tap, given by its index in growing order.

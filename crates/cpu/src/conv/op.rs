@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cupola_core::backend::{Lookup, Segment};
+use cupola_core::backend::{Fails, Lookup, Segment};
 use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 
 use super::{ConvProblem, ConvTail, PackedConv, conv};
 use crate::contiguous::Contiguous;
+use crate::memory::{LITTLE, expect_memory};
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::{Element, Out, Then};
 use crate::tail::TailArgs;
+use crate::threads::num_threads;
 
 /// A [`Conv`] whose operands and result have one dtype.
 pub struct ConvKernel {
@@ -77,7 +79,24 @@ impl ConvKernel {
     }
 }
 
+impl ConvKernel {
+    /// Bytes that tables of the places along an axis take at most.
+    fn own_bytes(&self) -> usize {
+        const PLACE: usize = 64;
+        let p = &self.problem;
+        p.input.iter().chain(&p.output).max().map_or(0, |&size| size.saturating_mul(PLACE))
+    }
+}
+
 impl OpKernel for ConvKernel {
+    fn fails(&self) -> Fails {
+        match self.own_bytes() > LITTLE {
+            // Where there is no memory for its tables.
+            true => Fails::Early,
+            false => Contiguous::fail([&self.a, &self.b]),
+        }
+    }
+
     fn has_tail(&self) -> bool {
         self.dtype == DType::F32 && self.role != ConvRole::WeightGrad
     }
@@ -118,6 +137,7 @@ unsafe fn tail<'a, A: Copy>(
 /// As for [`Product`]; the elements are `T`.
 unsafe fn product<T: Element>(kernel: &ConvKernel, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
     let (p, role) = (&kernel.problem, kernel.role);
+    expect_memory(kernel.own_bytes().saturating_mul(num_threads()), "a convolution's tables")?;
     let [a_len, b_len, out_len] = p.lens(role);
     let kept = io.kept.get(1).copied().flatten();
     let kept = kept.filter(|_| role != ConvRole::WeightGrad && out_len > 0);

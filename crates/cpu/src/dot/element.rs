@@ -6,6 +6,7 @@ use num_complex::Complex;
 
 use super::vector::MatVec;
 use super::{DotProblem, Epilogue, Panel, Place, few, matrix, panels};
+use crate::memory::filled;
 use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 
@@ -154,10 +155,12 @@ fn half_complex(isa: Isa, p: Panel<Complex<f16>>) {
         let at = |i: usize| (i / columns) as isize * rs + (i % columns) as isize * cs;
         // SAFETY: a panel's operands have its sizes.
         let read = |i: usize| unsafe { *from.offset(at(i)) };
-        (0..rows * columns).map(|i| c32_to_c64(read(i))).collect::<Vec<_>>()
+        let mut all = filled(Complex::new(0.0, 0.0), rows * columns);
+        all.iter_mut().enumerate().for_each(|(i, to)| *to = c32_to_c64(read(i)));
+        all
     };
     let (a, b) = (wide(p.a, p.a_strides, p.m, p.k), wide(p.b, p.b_strides, p.k, p.n));
-    let mut out = vec![Complex::new(0.0, 0.0); p.m * p.n];
+    let mut out = filled(Complex::new(0.0, 0.0), p.m * p.n);
     complex(
         isa,
         Panel {
@@ -189,7 +192,7 @@ impl<T: Ring> Kernel for Loops<T> {
     #[inline(always)]
     fn run(self) {
         let p = self.0;
-        let mut row = vec![T::ZERO; p.n];
+        let mut row = filled(T::ZERO, p.n);
         for i in 0..p.m {
             // SAFETY: the panel's result has `m` rows of `n`.
             let out = unsafe { std::slice::from_raw_parts_mut(p.out.add(i * p.n), p.n) };

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::pack::{Factor, Part};
 use super::{CHUNK, DotProblem, Epilogue, Shared};
+use crate::memory::filled;
 use crate::simd::{
     InRows, Isa, MAX_VECTORS, Out, RowProducts, Rows, Run, Scratch, Tail, Tile, Tiled, even_parts,
 };
@@ -185,7 +186,7 @@ impl Few {
     /// # Safety
     /// As `by_lanes`.
     unsafe fn gathered<T: Factor + InRows>(&self, isa: Isa, rows: RowProducts<T, T::Acc>) {
-        let mut dense = vec![T::default(); self.steps];
+        let mut dense = filled(T::default(), self.steps);
         for i in 0..rows.rows {
             let from = rows.a.wrapping_offset(i as isize * rows.a_step);
             for (k, dense) in dense.iter_mut().enumerate() {

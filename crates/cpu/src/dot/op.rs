@@ -1,6 +1,6 @@
 //! Matrix products: operands laid out for the kernels of [`crate::dot`].
 
-use cupola_core::backend::{Operand, Segment};
+use cupola_core::backend::{Fails, Operand, Segment};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
@@ -63,6 +63,10 @@ impl DotKernel {
 }
 
 impl OpKernel for DotKernel {
+    fn fails(&self) -> Fails {
+        Contiguous::fail([&self.a, &self.b])
+    }
+
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         unsafe {

@@ -1,6 +1,6 @@
 //! Poolings: operands laid out for the kernels of [`crate::pool`].
 
-use cupola_core::backend::Segment;
+use cupola_core::backend::{Fails, Segment};
 use cupola_core::prim::{Pool, PoolRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
@@ -59,6 +59,10 @@ impl PoolKernel {
 }
 
 impl OpKernel for PoolKernel {
+    fn fails(&self) -> Fails {
+        Contiguous::fail(&self.inputs)
+    }
+
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         // SAFETY: the caller vouches for the operands.
         let dense = |(input, &ptr): (&Contiguous, &*const u8)| unsafe { input.dense(ptr) };

@@ -1,6 +1,7 @@
 //! Where the windows of a pooling lie.
 
 use super::PoolProblem;
+use crate::memory::listed;
 
 /// The first element of every window along each axis, and what is behind its last, of those in the input.
 pub(super) struct Table<'a> {
@@ -15,14 +16,12 @@ impl<'a> Table<'a> {
         let axis = |d: usize| {
             let (low, step, span) =
                 (p.padding[d].0, p.dilation[d], (p.window[d] - 1) * p.dilation[d] + 1);
-            (0..p.output[d])
-                .map(|o| {
-                    let start = o * p.stride[d];
-                    // Whole steps past the padding.
-                    let first = start + low.saturating_sub(start).div_ceil(step) * step;
-                    (first - low, (start + span).saturating_sub(low).min(p.input[d]))
-                })
-                .collect()
+            listed(p.output[d], |o| {
+                let start = o * p.stride[d];
+                // Whole steps past the padding.
+                let first = start + low.saturating_sub(start).div_ceil(step) * step;
+                (first - low, (start + span).saturating_sub(low).min(p.input[d]))
+            })
         };
         let axes = (0..p.input.len()).map(axis).collect();
         Table { p, axes, row: p.output.last().copied().unwrap_or(1) }

@@ -1,6 +1,7 @@
 //! Reductions whose tiles hold only a part of what makes one run of outputs.
 
 use super::{CHUNK_WORK, CHUNKS, Core, RawArgs, Row, Runner, Walk, parallel_for, with_scratch};
+use crate::memory::filled;
 
 /// Rows that are folded one after the other before their sum is combined in pairs.
 const BLOCK_ROWS: usize = 64;
@@ -59,7 +60,7 @@ impl Split {
             });
         }
         let row = self.width * core.size;
-        let mut partial = vec![0u64; (self.units * self.parts * row).div_ceil(8)];
+        let mut partial = filled(0u64, (self.units * self.parts * row).div_ceil(8));
         let rows = Rows(partial.as_mut_ptr().cast());
         parallel_for(self.units * self.parts, |i| {
             // A reference to the whole, which may go to other threads, not to the pointer in it.

@@ -1,11 +1,11 @@
 //! Working memory that a thread keeps: fresh pages cost more than the arithmetic done in them.
 
-use std::alloc::Layout;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use super::Real;
+use crate::memory::{give_up, room};
 
 /// A cache line.
 #[derive(Clone, Copy)]
@@ -34,8 +34,7 @@ impl<T: Real> Scratch<T> {
     }
 
     fn allocated(count: usize) -> Option<Vec<Line>> {
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).ok()?;
+        let mut lines = room(count)?;
         lines.resize(count, Line([0; 64]));
         Some(lines)
     }
@@ -44,11 +43,12 @@ impl<T: Real> Scratch<T> {
         (len * size_of::<T>()).div_ceil(64) + 4
     }
 
-    /// A buffer of `len` elements and a few more that may be read past its end: of so many that there is memory for them.
+    /// A buffer of `len` elements and a few more that may be read past its end. Where there is no memory for it the
+    /// kernel gives up.
     pub fn new(len: usize) -> Self {
         match Self::try_new(len) {
             Some(scratch) => scratch,
-            None => std::alloc::handle_alloc_error(Layout::new::<Line>()),
+            None => give_up(Self::lines(len) * size_of::<Line>()),
         }
     }
 

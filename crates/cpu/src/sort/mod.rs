@@ -11,7 +11,7 @@ mod select;
 use std::ops::Range;
 
 use cupola_core::backend::Body;
-use cupola_core::backend::Operand;
+use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::{Sort, SortPart};
 use cupola_core::{Aval, DType, Error, Result, is_row_major};
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ use self::rank::{Bits, Order, by_order};
 use self::select::End;
 use crate::contiguous::{Contiguous, Source};
 use crate::map::{MapKernel, RawArgs};
-use crate::memory::HostMemory;
+use crate::memory::{HostMemory, filled};
 use crate::op::{Finish, Io, OpKernel, by_size};
 use crate::simd::Out;
 use crate::threads::{num_threads, parallel_for};
@@ -350,6 +350,11 @@ impl SortKernel {
 }
 
 impl OpKernel for SortKernel {
+    /// Where there is no memory to sort in.
+    fn fails(&self) -> Fails {
+        Fails::Anywhere
+    }
+
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
         let count = self.lanes * self.kept.len();
         if count == 0 {
@@ -421,7 +426,7 @@ unsafe fn radix<I: Copy + Send + Sync, T: Bits>(
     // More buckets make fewer passes, and cost more where there are few items.
     let bits = if size < 1 << 16 { 8 } else { 11 };
     let (buckets, width) = (1usize << bits, 8 * size_of::<T>() as u32);
-    let mut counts = vec![0u32; parts * buckets];
+    let mut counts = filled(0u32, parts * buckets);
     let mut from = Source(source);
     let (mut to, mut other) = (a, b);
     let read = |from: Source<I>, part: usize| {

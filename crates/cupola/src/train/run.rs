@@ -55,6 +55,8 @@ pub enum Event<'a> {
         number: u64,
         /// The loss of its batch.
         loss: f64,
+        /// The part of its batch that was classified rightly.
+        accuracy: f64,
         /// What the epoch has come to so far.
         tally: &'a Tally,
     },

@@ -274,6 +274,47 @@ impl Callback for At {
     }
 }
 
+/// What is interrupted at the second step, as where Ctrl-C stops what a callback evaluates.
+struct Interrupted;
+
+impl Callback for Interrupted {
+    fn step(&mut self, at: &Moment<'_>) -> cupola_core::Result<std::ops::ControlFlow<()>> {
+        match at.step {
+            2 => Err(cupola_core::Error::Interrupted),
+            _ => Ok(std::ops::ControlFlow::Continue(())),
+        }
+    }
+}
+
+#[test]
+fn callbacks_are_told_of_the_end_of_an_interrupted_run() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let lines = folder.path().join("own.jsonl");
+    let steps = || {
+        let text = fs::read_to_string(&lines).unwrap();
+        let line: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
+        line["steps"].as_u64().unwrap()
+    };
+    let mut trainer = Trainer::new(settings(), &images()).unwrap();
+    trainer.callbacks().add(MetricsFile::new(&lines));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let until = Until { stop: Some(&stop), ..Until::default() };
+    let raise = &mut |event: Event<'_>| {
+        let is_last = matches!(event, Event::Step { number: 3, .. });
+        stop.fetch_or(is_last, std::sync::atomic::Ordering::Relaxed);
+    };
+    assert_eq!(trainer.run(folder.path(), until, raise).unwrap(), Stop::Flag);
+    assert_eq!((steps(), trainer.partial().unwrap().steps), (3, 3));
+
+    let mut trainer = Trainer::new(settings(), &images()).unwrap();
+    trainer.callbacks().add(MetricsFile::new(&lines));
+    trainer.callbacks().add(Interrupted);
+    let ended = trainer.run(folder.path(), Until::default(), &mut |_| {});
+    assert!(matches!(ended, Err(cupola_core::Error::Interrupted)), "{ended:?}");
+    assert_eq!(steps(), 2);
+}
+
 #[test]
 fn a_callback_ends_a_run_that_can_go_on() {
     let _turn = alone();

@@ -193,7 +193,7 @@ impl Trainer {
     }
 
     /// Who is told of each step and of each epoch, once it is saved, and may end the run: what was measured is
-    /// `loss` and `accuracy` of a step, and what [`EpochMetrics::named`] gives of an epoch.
+    /// `loss` and `accuracy` of a step's batch, and what [`EpochMetrics::named`] gives of an epoch.
     pub fn callbacks(&mut self) -> &mut Callbacks {
         &mut self.callbacks
     }
@@ -216,44 +216,58 @@ impl Trainer {
         until: Until<'_>,
         report: &mut dyn FnMut(Event<'_>),
     ) -> Result<Stop> {
-        let last = until.steps.map(|steps| self.record.position.step.saturating_add(steps));
         let mut own = self.own_callbacks(folder)?;
+        let stopped = self.epochs(folder, &until, &mut own, report);
+        // For those who are told, to be interrupted is an end as any.
+        if matches!(stopped, Ok(_) | Err(Error::Interrupted)) {
+            own.end()?;
+            self.callbacks.end()?;
+        }
+        stopped
+    }
+
+    /// Trains epoch by epoch; gives why it stops.
+    fn epochs(
+        &mut self,
+        folder: &Path,
+        until: &Until<'_>,
+        own: &mut Callbacks,
+        report: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Stop> {
+        let last = until.steps.map(|steps| self.record.position.step.saturating_add(steps));
         let history: Vec<_> = self.record.history.iter().map(EpochMetrics::named).collect();
         let history: Vec<&[(&str, f64)]> = history.iter().map(|metrics| &metrics[..]).collect();
         let mut stalled = own.resume(&history, self.record.position.step)?;
         let mut asked = self.callbacks.resume(&history, self.record.position.step)?;
-        let stop = loop {
+        loop {
             let position = &self.record.position;
             if position.epoch >= self.record.settings.epochs {
                 // A run that was over before it began has its files, too.
                 self.save(folder)?;
-                break Stop::Done;
+                return Ok(Stop::Done);
             }
             // Within an epoch it is too early, or too late, to say so.
             let is_between = position.batch == 0;
             if stalled.is_break() && is_between {
                 self.save(folder)?;
-                break Stop::Stalled;
+                return Ok(Stop::Stalled);
             }
             if asked.is_break() && is_between {
-                break Stop::Callback;
+                return Ok(Stop::Callback);
             }
             if last.is_some_and(|last| position.step >= last) {
-                break Stop::Steps;
+                return Ok(Stop::Steps);
             }
-            if let Some(stop) = self.epoch(&until, last, report)? {
+            if let Some(stop) = self.epoch(until, last, report)? {
                 self.save(folder)?;
-                break stop;
+                return Ok(stop);
             }
             self.save(folder)?;
             let Some(metrics) = self.record.history.last() else { continue };
             stalled = own.epoch(&metrics.named(), &self.model.network)?;
             report(Event::Finished { number: self.record.position.epoch, metrics });
             asked = self.callbacks.epoch(&metrics.named(), &self.model.network)?;
-        };
-        own.end()?;
-        self.callbacks.end()?;
-        Ok(stop)
+        }
     }
 
     /// The callbacks that the settings ask for.
@@ -293,10 +307,10 @@ impl Trainer {
                 break;
             }
             let (images, labels) = batch?;
-            let loss = self.step(images, labels)?;
+            let (loss, accuracy) = self.step(images, labels)?;
             let Position { step, tally, .. } = &self.record.position;
-            report(Event::Step { number: *step, loss, tally });
-            let metrics = [("loss", loss), ("accuracy", tally.accuracy())];
+            report(Event::Step { number: *step, loss, accuracy, tally });
+            let metrics = [("loss", loss), ("accuracy", accuracy)];
             if self.callbacks.step(&metrics, &self.model.network)?.is_break() {
                 stop = Some(Stop::Callback);
                 break;
@@ -311,8 +325,8 @@ impl Trainer {
         Ok(stop)
     }
 
-    /// One training step; gives the loss.
-    fn step(&mut self, images: Array, labels: Array) -> Result<f64> {
+    /// One training step; gives loss and accuracy of its batch.
+    fn step(&mut self, images: Array, labels: Array) -> Result<(f64, f64)> {
         let count = labels.size() as u64;
         let Part { loss, gradients, sums } = self.learn(images, labels)?;
         let [correct] = &sums[..] else {
@@ -346,8 +360,9 @@ impl Trainer {
         }
         position.step += 1;
         position.batch += 1;
-        position.tally.add(loss, u64::try_from(correct.item::<i32>()?).unwrap_or(0), count);
-        Ok(loss)
+        let correct = u64::try_from(correct.item::<i32>()?).unwrap_or(0);
+        position.tally.add(loss, correct, count);
+        Ok((loss, correct as f64 / count as f64))
     }
 
     /// Validates, and ends the epoch.

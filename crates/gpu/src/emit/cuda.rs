@@ -145,7 +145,7 @@ fn shared_size(array: Shared) -> u32 {
 /// gets without asking is enough.
 pub fn dynamic_shared(kernel: &Kernel) -> u32 {
     let bytes = kernel.shared.iter().map(|&array| shared_size(array)).sum();
-    if bytes > 48 << 10 { bytes } else { 0 }
+    if bytes > 48 << 10 { bytes } else { kernel.dynamic }
 }
 
 /// The type of an element in memory.
@@ -192,7 +192,7 @@ impl Dialect for CudaC {
             kernel.name,
             parameters.join(", ")
         );
-        let dynamic = dynamic_shared(kernel) > 0;
+        let dynamic = dynamic_shared(kernel) > kernel.dynamic;
         if dynamic {
             text.push_str("    extern __shared__ __align__(16) u8 dynamic[];\n");
         }
@@ -280,6 +280,13 @@ impl Dialect for CudaC {
     fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, val: Reg) -> String {
         let right = encoded(kernel.bindings[buf.id as usize].dtype, val);
         format!("{}[{}] = {right};", buffer(buf), value(index))
+    }
+
+    fn swap(&self, found: Reg, buf: Buf, operands: [Reg; 3]) -> String {
+        let [index, expected, v] = operands.map(value);
+        let left = self.declare(found.ty, &value(found), false);
+        let place = format!("({}*)({} + {index})", self.ty(found.ty), buffer(buf));
+        format!("{left} = atomicCAS({place}, {expected}, {v});")
     }
 
     fn post(&self, buf: Buf, index: Reg, word: Reg) -> String {
@@ -555,6 +562,9 @@ fn unary(op: Un, x: Reg) -> String {
         Un::BfloatToFloat => format!("bfloat_to_float((u16){v})"),
         Un::FloatToBfloat => format!("(u32)float_to_bfloat({v})"),
         Un::Tf32 => format!("float_to_tf32({v})"),
+        Un::Ones => format!("(u32)__popc({v})"),
+        Un::Leading => format!("(u32)__clz((int){v})"),
+        Un::Reversed => format!("__brev({v})"),
         Un::Exp2 => format!("fast_exp2({v})"),
         // NVRTC reassociates nothing.
         Un::Opaque => v,

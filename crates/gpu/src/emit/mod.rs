@@ -24,6 +24,8 @@ pub trait Dialect {
     fn declare(&self, ty: Ty, name: &str, is_variable: bool) -> String;
     /// A store to a buffer.
     fn store(&self, kernel: &Kernel, buf: Buf, index: Reg, value: Reg) -> String;
+    /// A change of an element that has the bits of the first value, to those of the second.
+    fn swap(&self, found: Reg, buf: Buf, operands: [Reg; 3]) -> String;
     /// A word for those who wait for it.
     fn post(&self, buf: Buf, index: Reg, word: Reg) -> String;
     /// A load or store of neighbours at once; none where they go one by one.
@@ -208,6 +210,10 @@ impl Printer<'_> {
             }
             Stmt::Store(buf, index, val) => {
                 let line = self.dialect.store(self.kernel, *buf, *index, *val);
+                self.line(&line);
+            }
+            Stmt::Swap(found, buf, operands) => {
+                let line = self.dialect.swap(*found, *buf, *operands);
                 self.line(&line);
             }
             Stmt::Post(buf, index, word) => {

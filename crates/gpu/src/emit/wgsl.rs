@@ -249,6 +249,21 @@ impl Dialect for Wgsl {
         )
     }
 
+    /// What the language has may fail for no reason.
+    fn swap(&self, found: Reg, buf: Buf, operands: [Reg; 3]) -> String {
+        let [index, expected, v] = operands.map(value);
+        let (seen, tried) = (format!("x{}", found.id), format!("t{}", found.id));
+        let first = self.declare(found.ty, &seen, true);
+        let left = self.declare(found.ty, &value(found), false);
+        format!(
+            "{first} = {expected}; loop {{ \
+             let {tried} = atomicCompareExchangeWeak(&{}[{index}], {expected}, {v}); \
+             {seen} = {tried}.old_value; \
+             if ({tried}.exchanged || {seen} != {expected}) {{ break; }} }} {left} = {seen};",
+            buffer(buf)
+        )
+    }
+
     fn post(&self, _: Buf, _: Reg, _: Reg) -> String {
         unreachable!("no block waits for another: the target has no such")
     }
@@ -525,6 +540,9 @@ fn unary(op: Un, x: Reg) -> String {
         Un::FloatToBfloat => format!("float_to_bfloat({v})"),
         // A grid has one layer, which a compiler cannot know.
         Un::Opaque => format!("bitcast<f32>(bitcast<u32>({v}) ^ (blocks.z - 1u))"),
+        Un::Ones => format!("countOneBits({v})"),
+        Un::Leading => format!("countLeadingZeros({v})"),
+        Un::Reversed => format!("reverseBits({v})"),
         Un::Exp2 => format!("exp2({v})"),
         Un::Tf32 => unreachable!("nothing is rounded for matrix units: the target has none"),
         Un::Math(f) => unreachable!("{f:?} is not printed as WGSL: the target has no native_math"),

@@ -62,6 +62,7 @@ impl Build {
             sizes: 0,
             shared: Vec::new(),
             locals: Vec::new(),
+            dynamic: 0,
             header: String::new(),
             body: Vec::new(),
         };
@@ -340,6 +341,11 @@ impl Build {
     /// Leaves the kernel.
     pub fn quit(&self) {
         self.push(Stmt::Return);
+    }
+
+    /// Asks that a block shares so many bytes besides.
+    pub fn dynamic(&self, bytes: u32) {
+        self.state().kernel.dynamic = bytes;
     }
 
     /// Adds statements in the target's own language, with declarations before the kernel.

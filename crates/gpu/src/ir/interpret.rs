@@ -57,6 +57,7 @@ fn survey(list: &[Stmt], factors: &mut HashMap<u32, (u32, u32)>, slots: &mut usi
             | Stmt::Text(_)
             | Stmt::StoreLocal(..)
             | Stmt::Store(..)
+            | Stmt::Swap(..)
             | Stmt::Post(..)
             | Stmt::StoreShared(..)
             | Stmt::AddShared(..)
@@ -143,6 +144,7 @@ impl Thread<'_> {
                 unreachable!("functions have no such")
             }
             Stmt::StoreShared(..)
+            | Stmt::Swap(..)
             | Stmt::Post(..)
             | Stmt::AddShared(..)
             | Stmt::LoadSharedVector(..)
@@ -227,6 +229,9 @@ impl Thread<'_> {
                 | Un::BfloatToFloat
                 | Un::FloatToBfloat
                 | Un::Tf32
+                | Un::Ones
+                | Un::Leading
+                | Un::Reversed
                 | Un::Exp2
                 | Un::Math(_),
                 _,

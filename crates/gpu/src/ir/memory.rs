@@ -23,6 +23,17 @@ impl Buf {
         index.k.value(value.ty, Expr::Atomic(op, self, index.reg(), value.reg()))
     }
 
+    /// Changes an element that has the bits of `expected`, as [`Stmt::Swap`] says: what was there before.
+    pub fn swap<'k>(self, index: Val<'k>, expected: Val<'k>, value: Val<'k>) -> Val<'k> {
+        index.k.moves(self, 1);
+        let bits = |v: Val<'k>| if v.ty == Ty::F32 { v.bits(Ty::U32) } else { v };
+        let (expected, value) = (bits(expected), bits(value));
+        let found = index.k.fresh(value.ty);
+        let operands = [index, expected, value].map(Val::reg);
+        index.k.push(Stmt::Swap(found.reg(), self, operands));
+        found.bits(Ty::of(self.dtype))
+    }
+
     /// Posts a word for those who wait for it, as [`Stmt::Post`] says.
     pub fn post<'k>(self, index: Val<'k>, word: Val<'k>) {
         index.k.moves(self, 1);

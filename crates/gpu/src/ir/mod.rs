@@ -135,7 +135,7 @@ pub enum Access {
     Read,
     /// Stores, and loads of what the same thread stored or overwrites.
     Write,
-    /// As `Write`, and [`Expr::Atomic`].
+    /// As `Write`, and [`Expr::Atomic`] and [`Stmt::Swap`].
     Atomic,
 }
 
@@ -214,6 +214,12 @@ pub enum Un {
     /// The `f32` itself, where a compiler may not see that it is: it could otherwise reassociate
     /// sums whose rounding matters.
     Opaque,
+    /// How many bits of a `u32` are set.
+    Ones,
+    /// How many bits of a `u32` are 0 before the first that is set.
+    Leading,
+    /// The bits of a `u32`, the last first.
+    Reversed,
     /// 2ˣ of an `f32`, by the device's fastest way: two units in the last place, and 0 below 2⁻¹²⁶.
     Exp2,
     /// A function of the device's own library.
@@ -411,6 +417,10 @@ pub enum Stmt {
     StoreLocal(Local, Reg, Reg),
     /// Puts an encoded element in its place.
     Store(Buf, Reg, Reg),
+    /// Gives a value the bits of an element of 32 bits of a buffer that is bound as atomic, at the first of three
+    /// values, and where these are those of the second changes them to those of the third, while no other thread
+    /// changes it.
+    Swap(Reg, Buf, [Reg; 3]),
     /// Posts a `u32` in an element of a `u64` buffer that is 0: for [`Expr::Await`].
     Post(Buf, Reg, Reg),
     /// Puts an element in its place in a shared array.
@@ -493,6 +503,8 @@ pub struct Kernel {
     pub shared: Vec<Shared>,
     /// The arrays of each thread.
     pub locals: Vec<Local>,
+    /// Bytes that a block shares besides, which a text of CUDA C++ declares itself.
+    pub dynamic: u32,
     /// Declarations in the target's own language that stand before it.
     pub header: String,
     /// What each thread runs.

@@ -231,7 +231,8 @@ impl<'k> Val<'k> {
         Reg { id: self.id, ty: self.ty }
     }
 
-    pub(super) fn un(self, op: Un) -> Val<'k> {
+    /// A function of it.
+    pub fn un(self, op: Un) -> Val<'k> {
         let ty = match op {
             Un::HalfToFloat | Un::BfloatToFloat => Ty::F32,
             Un::FloatToHalf | Un::FloatToBfloat => Ty::U32,

@@ -246,6 +246,7 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
             sizes: 0,
             shared: Vec::new(),
             locals: Vec::new(),
+            dynamic: 0,
             header: String::new(),
             body: Vec::new(),
         };

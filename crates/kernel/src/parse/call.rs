@@ -1,10 +1,12 @@
 //! Calls: the language's functions, atomics, and functions of the header.
 
-use super::value::{Value, binary, convert, fit, literal, promoted, truth, unary};
-use super::{Inside, Parser, Symbol};
+use super::value::{Value, binary, compare, convert, fit, literal, truth, unary};
+use super::{Inside, Parser, Symbol, library};
 use crate::error::Pos;
 use crate::lex::{Token, Wrong};
-use crate::tree::{Atomic, Binary, Expr, Function, Kind, Math, Place, Unary, Variable};
+use crate::tree::{
+    Atomic, Binary, Compare, Expr, Function, Kind, Math, Place, Program, Unary, Variable,
+};
 use crate::types::{Scalar, Ty};
 
 /// The operation of an atomic function: Metal's names, C's and CUDA's.
@@ -65,6 +67,12 @@ impl Parser {
         if let Some(op) = atomic(name) {
             return self.atomic(name, op, at).map(Value::Expr);
         }
+        if name == "atomicCAS" {
+            return self.swap(at).map(Value::Expr);
+        }
+        if name.strip_suffix("_explicit").unwrap_or(name) == "atomic_compare_exchange_weak" {
+            return self.compare_exchange(name, at).map(Value::Expr);
+        }
         if ["atomic_load_explicit", "atomic_load"].contains(&name) {
             let [(value, here)] = self.some(name, at)?;
             let (place, scalar) = self.atomic_place(value, here)?;
@@ -113,7 +121,18 @@ impl Parser {
                     Kind::Select(Box::new(truth(condition)), Box::new(first), Box::new(other));
                 Ok(Value::Expr(Expr { ty, kind, at }))
             }
-            _ => Err((at, format!("there is no function '{name}' here"))),
+            "__ones" | "__leading" | "__reversed" => {
+                let [x] = self.exactly(name, at)?;
+                let op = match name {
+                    "__ones" => Unary::Ones,
+                    "__leading" => Unary::Leading,
+                    _ => Unary::Reversed,
+                };
+                let ty = x.ty.common(x.ty);
+                self.check_bits(ty, at)?;
+                Ok(Value::Expr(unary(op, ty, x, at)))
+            }
+            _ => self.library_call(name, at),
         }
     }
 
@@ -144,7 +163,7 @@ impl Parser {
         self.expect(">")?;
         let [x] = self.exactly(name, at)?;
         match name {
-            "static_cast" => Ok(Value::Expr(promoted(fit(x, scalar), scalar))),
+            "static_cast" => Ok(Value::Held(fit(x, scalar), scalar)),
             "as_type" | "bitcast" => {
                 let ty = scalar.register();
                 if scalar.is_narrow()
@@ -185,13 +204,70 @@ impl Parser {
     fn atomic(&mut self, name: &str, op: Atomic, at: Pos) -> Result<Expr, Wrong> {
         let [(place, here), (value, value_at)] = self.some(name, at)?;
         let (place, scalar) = self.atomic_place(place, here)?;
-        let bits = matches!(op, Atomic::And | Atomic::Or | Atomic::Xor);
-        if scalar == Scalar::F32 && bits {
-            return Err((at, "bits are those of whole numbers, not of floats".into()));
+        if matches!(op, Atomic::And | Atomic::Or | Atomic::Xor) {
+            self.check_bits(scalar.register(), at)?;
         }
         let value = self.value(value, value_at)?;
         let value = Box::new(convert(value, scalar.register()));
         Ok(Expr { ty: scalar.register(), kind: Kind::Atomic(op, place, value), at })
+    }
+
+    /// CUDA's `atomicCAS(&NAME[index], expected, value)`: what was there before.
+    fn swap(&mut self, at: Pos) -> Result<Expr, Wrong> {
+        let [(place, here), (expected, expected_at), (value, value_at)] =
+            self.some("atomicCAS", at)?;
+        let (place, scalar) = self.atomic_place(place, here)?;
+        let ty = scalar.register();
+        let expected = Box::new(convert(self.value(expected, expected_at)?, ty));
+        let value = Box::new(convert(self.value(value, value_at)?, ty));
+        Ok(Expr { ty, kind: Kind::Swap(place, expected, value), at })
+    }
+
+    /// Metal's `atomic_compare_exchange_weak_explicit(&NAME[index], &expected, value, …)`: whether what was there had
+    /// the bits of the variable, which takes it. It is never weak.
+    fn compare_exchange(&mut self, name: &str, at: Pos) -> Result<Expr, Wrong> {
+        let [(place, here), (expected, expected_at), (value, value_at)] = self.some(name, at)?;
+        let (place, scalar) = self.atomic_place(place, here)?;
+        let expected = match expected {
+            Value::Address(place, scalar) => Value::Place(place, scalar),
+            Value::Pointer(pointer) if pointer.inner.is_empty() => {
+                self.pointed(pointer, expected_at)?
+            }
+            other => other,
+        };
+        let expected = match expected {
+            Value::Place(Place::Variable(_) | Place::Local(..), own) if own == scalar => {
+                self.changeable(expected, expected_at)?.0
+            }
+            _ => {
+                let wanted = scalar.name();
+                let message = format!("what is expected is a variable of {wanted}: write &NAME");
+                return Err((expected_at, message));
+            }
+        };
+        let [first, again] = self.twice(expected, expected_at);
+        let ty = scalar.register();
+        let load = |place| Expr { ty, kind: Kind::Load(place), at };
+        let value = Box::new(convert(self.value(value, value_at)?, ty));
+        let kind = Kind::Swap(place, Box::new(load(again.clone())), value);
+        let found = Box::new(Expr { ty, kind, at });
+        let kind = Kind::Assign { place: again, value: found, operation: None, gives_old: false };
+        let [before, found] = [load(first), Expr { ty, kind, at }].map(|expr| match ty {
+            Ty::F32 => Expr { ty: Ty::U32, kind: Kind::Bits(Box::new(expr)), at },
+            _ => expr,
+        });
+        Ok(compare(Compare::Equal, before, found, at))
+    }
+
+    /// A place of the thread to be used first, and again: its index is computed once.
+    fn twice(&mut self, place: Place, at: Pos) -> [Place; 2] {
+        let Place::Local(number, index) = place else { return [place.clone(), place] };
+        let ty = index.ty;
+        let kept = Place::Variable(self.variable("", ty.scalar()));
+        let kind =
+            Kind::Assign { place: kept.clone(), value: index, operation: None, gives_old: false };
+        let own = [kind, Kind::Load(kept)];
+        own.map(|kind| Place::Local(number, Box::new(Expr { ty, kind, at })))
     }
 
     /// MLX's `elem_to_loc(element, NAME_shape, NAME_strides, NAME_ndim)`.
@@ -209,19 +285,54 @@ impl Parser {
 
     /// A call of a function of the header.
     pub fn calls(&mut self, number: usize, at: Pos) -> Result<Value, Wrong> {
-        let Function { name, parameters, result, .. } = self.program.functions[number].clone();
+        let Function { name, parameters, .. } = self.program.functions[number].clone();
         let values = self.values(&name, parameters.len(), at)?;
-        let scalars: Vec<Scalar> =
-            parameters.iter().map(|&v| self.program.variables[v].scalar).collect();
-        let values = values.into_iter().zip(scalars).map(|(v, scalar)| fit(v, scalar)).collect();
-        let kind = Kind::Call(number, values);
-        match result.map(|variable| self.program.variables[variable].scalar) {
-            Some(scalar) => {
-                let expr = Expr { ty: scalar.register(), kind, at };
-                Ok(Value::Expr(promoted(expr, scalar)))
-            }
-            None => Ok(Value::Nothing(Expr { ty: Ty::Bool, kind, at })),
+        Ok(self.called(number, values, at))
+    }
+
+    /// What a function gives for these values.
+    fn called(&self, number: usize, values: Vec<Expr>, at: Pos) -> Value {
+        let Program { functions, variables, .. } = &self.program;
+        let Function { parameters, result, .. } = &functions[number];
+        let values = values.into_iter().zip(parameters);
+        let kind = Kind::Call(number, values.map(|(v, &p)| fit(v, variables[p].scalar)).collect());
+        match result.map(|variable| variables[variable].scalar) {
+            Some(scalar) => Value::Held(Expr { ty: scalar.register(), kind, at }, scalar),
+            None => Value::Nothing(Expr { ty: Ty::Bool, kind, at }),
         }
+    }
+
+    /// A call of a function of the library.
+    fn library_call(&mut self, name: &str, at: Pos) -> Result<Value, Wrong> {
+        let Some(known) = library::find(name) else {
+            return Err((at, format!("there is no function '{name}' here")));
+        };
+        let arguments = self.arguments()?;
+        self.counted(name, known.parameters.len(), arguments.len(), at)?;
+        let (mut values, mut scalars) = (Vec::new(), Vec::new());
+        for ((value, at), letter) in arguments.into_iter().zip(&known.parameters) {
+            let own = match value {
+                Value::Place(_, scalar) | Value::Held(_, scalar) => Some(scalar),
+                _ => None,
+            };
+            let value = self.value(value, at)?;
+            if library::LETTERS.contains(letter) {
+                scalars.push(own.unwrap_or(value.ty.scalar()));
+            }
+            values.push(value);
+        }
+        let scalar = library::scalar(&known.parameters, &scalars);
+        let scalar = scalar.map_err(|message| (at, format!("'{name}' {message}")))?;
+        let key = (name.to_owned(), scalar);
+        let number = match self.known.get(&key) {
+            Some(&number) => number,
+            None => {
+                let number = self.instance(known.start, scalar)?;
+                self.known.insert(key, number);
+                number
+            }
+        };
+        Ok(self.called(number, values, at))
     }
 
     /// A new variable.

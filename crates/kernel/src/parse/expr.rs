@@ -104,7 +104,7 @@ impl Parser {
     }
 
     /// A place that may be written.
-    fn changeable(&mut self, value: Value, at: Pos) -> Result<(Place, Scalar), Wrong> {
+    pub fn changeable(&mut self, value: Value, at: Pos) -> Result<(Place, Scalar), Wrong> {
         let Value::Place(place, scalar) = value else {
             return Err((at, "only variables and elements can be changed".into()));
         };
@@ -147,7 +147,12 @@ impl Parser {
     }
 
     fn check_operands(&self, op: Binary, ty: Ty, at: Pos) -> Result<(), Wrong> {
-        if ty.is_float() && is_bitwise(op) {
+        if is_bitwise(op) { self.check_bits(ty, at) } else { Ok(()) }
+    }
+
+    /// Whether a type has bits to compute with.
+    pub fn check_bits(&self, ty: Ty, at: Pos) -> Result<(), Wrong> {
+        if ty.is_float() {
             return Err((at, "bits are those of whole numbers, not of floats".into()));
         }
         Ok(())
@@ -241,10 +246,10 @@ impl Parser {
                     "-" => unary(Unary::Negate, ty, x, at),
                     "+" => convert(x, ty),
                     "!" => unary(Unary::Not, Ty::Bool, truth(x), at),
-                    _ if ty.is_float() => {
-                        return Err((at, "bits are those of whole numbers, not of floats".into()));
+                    _ => {
+                        self.check_bits(ty, at)?;
+                        unary(Unary::Flip, ty, x, at)
                     }
-                    _ => unary(Unary::Flip, ty, x, at),
                 }))
             }
             "++" | "--" => {
@@ -278,7 +283,7 @@ impl Parser {
                     let inner_at = self.pos();
                     let x = self.prefix()?;
                     let x = self.value(x, inner_at)?;
-                    return Ok(Value::Expr(promoted(fit(x, scalar), scalar)));
+                    return Ok(Value::Held(fit(x, scalar), scalar));
                 }
                 self.at = start;
                 self.postfix()
@@ -400,7 +405,7 @@ impl Parser {
             }
             let x = self.expr()?;
             self.expect(")")?;
-            return Ok(Value::Expr(promoted(fit(x, scalar), scalar)));
+            return Ok(Value::Held(fit(x, scalar), scalar));
         }
         self.at = start;
         let name = self.name()?;

@@ -2,6 +2,7 @@
 
 mod call;
 mod expr;
+mod library;
 mod stmt;
 mod value;
 
@@ -33,6 +34,11 @@ pub enum Parameter {
     Integer(i64),
     /// True or false.
     Bool(bool),
+}
+
+impl Parameter {
+    /// The name of the number that says how many bytes a body in CUDA C++ shares as an array without a length.
+    pub const SHARED_MEMORY: &str = "shared_memory";
 }
 
 /// What a kernel is given.
@@ -91,18 +97,14 @@ fn program(body: &str, header: &str, signature: &Signature) -> Result<Program, W
     let program = Program {
         arrays: arrays.map(access).collect(),
         inputs: signature.inputs.len(),
-        variables: Vec::new(),
-        locals: Vec::new(),
-        shared: Vec::new(),
-        functions: Vec::new(),
-        body: Vec::new(),
-        has_barriers: false,
+        ..Program::default()
     };
     let mut parser = Parser {
         words: words(header, true)?,
         at: 0,
         scopes: vec![HashMap::new()],
         program,
+        known: HashMap::new(),
         loops: 0,
         depth: 0,
         function: None,
@@ -144,6 +146,8 @@ struct Parser {
     at: usize,
     scopes: Vec<HashMap<String, Symbol>>,
     program: Program,
+    /// Functions of the library, for the types that they were called with.
+    known: HashMap<(String, Scalar), usize>,
     /// How many loops are open.
     loops: usize,
     /// How deep expressions and statements lie in each other.

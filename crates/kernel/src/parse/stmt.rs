@@ -27,6 +27,14 @@ pub const QUALIFIERS: [&str; 15] = [
     "__shared__",
 ];
 
+/// The first values of an array as they are read, each with the number of its element.
+struct Firsts<'a> {
+    name: &'a str,
+    len: u32,
+    scalar: Scalar,
+    values: Vec<(u32, Expr)>,
+}
+
 /// The most elements of an array of a thread or a threadgroup.
 const LONGEST: i64 = 1 << 20;
 
@@ -409,17 +417,15 @@ impl Parser {
                 return Err((at, "what a threadgroup shares has no first values".into()));
             }
             self.expect("{")?;
+            let mut firsts = Firsts { name: &name, len: len as u32, scalar, values: Vec::new() };
+            self.firsts(&axes, 0, true, &mut firsts)?;
             let mut number = 0u32;
-            while !self.eat("}") {
-                if number > 0 {
-                    self.expect(",")?;
+            for (place, value) in firsts.values {
+                if number < place {
+                    self.clear(store, scalar, (number, place), list, at);
                 }
-                if number == len as u32 {
-                    return Err((self.pos(), format!("'{name}' has only {len} elements")));
-                }
-                let value = fit(self.expr()?, scalar);
-                list.push(set(store.at(literal(number.into(), Ty::U32, at)), value, at));
-                number += 1;
+                list.push(set(store.at(literal(place.into(), Ty::U32, at)), value, at));
+                number = place + 1;
             }
             if number < len as u32 {
                 self.clear(store, scalar, (number, len as u32), list, at);
@@ -427,6 +433,47 @@ impl Parser {
         }
         let inner = axes[1..].to_vec();
         self.declare(&name, place, Symbol::Pointer(Pointer { store, offset: None, inner }))
+    }
+
+    /// Reads the first values of the part of an array that has these axes and begins at an element: what its own
+    /// braces hold, the first of which is read, or as many of the values that follow.
+    fn firsts(
+        &mut self,
+        axes: &[u32],
+        start: u32,
+        in_braces: bool,
+        firsts: &mut Firsts<'_>,
+    ) -> Result<(), Wrong> {
+        let Some((&count, inner)) = axes.split_first().or(in_braces.then_some((&1, &[]))) else {
+            firsts.values.push((start, fit(self.expr()?, firsts.scalar)));
+            return Ok(());
+        };
+        let step: u32 = inner.iter().product();
+        let mut number = 0;
+        while !(in_braces && self.eat("}")) {
+            if number > 0 {
+                // What is left over is of the part after this one, or of none.
+                let is_last = number == count || matches!(self.ahead(1), Token::Sign("}"));
+                if !in_braces && (!self.is(",") || is_last) {
+                    return Ok(());
+                }
+                self.expect(",")?;
+                if in_braces && self.eat("}") {
+                    return Ok(());
+                }
+            }
+            if number == count {
+                let (name, len) = (firsts.name, count * step);
+                let elements = if len == 1 { "element" } else { "elements" };
+                let here = if len == firsts.len { "" } else { " in these braces" };
+                return Err((self.pos(), format!("'{name}' has only {len} {elements}{here}")));
+            }
+            let start = start + number * step;
+            let in_braces = self.eat("{");
+            self.deeper(|parser| parser.firsts(inner, start, in_braces, firsts))?;
+            number += 1;
+        }
+        Ok(())
     }
 
     /// Puts 0 in the elements from one number to below another.

@@ -28,6 +28,8 @@ pub struct Pointer {
 /// What an expression stands for.
 pub enum Value {
     Expr(Expr),
+    /// A value of a type that arithmetic may promote.
+    Held(Expr, Scalar),
     Place(Place, Scalar),
     Pointer(Pointer),
     /// What is behind `&`.
@@ -148,6 +150,7 @@ impl Parser {
     pub fn value(&self, value: Value, at: Pos) -> Result<Expr, Wrong> {
         match value {
             Value::Expr(expr) => Ok(expr),
+            Value::Held(expr, scalar) => Ok(promoted(expr, scalar)),
             Value::Place(place, scalar) => {
                 let expr = Expr { ty: scalar.register(), kind: Kind::Load(place), at };
                 Ok(promoted(expr, scalar))

@@ -114,6 +114,11 @@ pub fn unary(op: Unary, ty: Ty) -> fn(u64) -> u64 {
         (Unary::Abs, Ty::I32) => |v| of_i((v as i32).wrapping_abs()),
         (Unary::Abs, Ty::I64) => |v| (v as i64).wrapping_abs() as u64,
         (Unary::Abs, _) => |v| v,
+        (Unary::Ones, _) => |v| v.count_ones().into(),
+        (Unary::Leading, Ty::I64 | Ty::U64) => |v| v.leading_zeros().into(),
+        (Unary::Leading, _) => |v| (v as u32).leading_zeros().into(),
+        (Unary::Reversed, Ty::I64 | Ty::U64) => u64::reverse_bits,
+        (Unary::Reversed, _) => |v| (v as u32).reverse_bits().into(),
     }
 }
 

@@ -348,8 +348,20 @@ impl<'a, 'b> Lanes<'a, 'b> {
             Kind::Atomic(op, place, value) => {
                 let places = self.places(place)?;
                 let values = self.eval(value)?;
-                let found = self.exchange(&places, &values, compute::atomic(*op, expr.ty));
+                let of = compute::atomic(*op, expr.ty);
+                let found = self.exchange(&places, |lane, old| of(old, values[lane]));
                 self.free(values);
+                self.done(places);
+                Ok(found)
+            }
+            Kind::Swap(place, expected, value) => {
+                let places = self.places(place)?;
+                let expected = self.eval(expected)?;
+                let values = self.eval(value)?;
+                let of = |lane: usize, old| if old == expected[lane] { values[lane] } else { old };
+                let found = self.exchange(&places, of);
+                self.free(values);
+                self.free(expected);
                 self.done(places);
                 Ok(found)
             }

@@ -139,12 +139,7 @@ impl<'a> Lanes<'a, '_> {
     }
 
     /// Changes elements one thread after the other, and gives what each found there.
-    pub fn exchange(
-        &mut self,
-        places: &Places,
-        values: &[u64],
-        of: fn(u64, u64) -> u64,
-    ) -> Vec<u64> {
+    pub fn exchange(&mut self, places: &Places, of: impl Fn(usize, u64) -> u64) -> Vec<u64> {
         let scalar = self.scalar(places);
         let read = compute::read(scalar);
         let mut found = self.column();
@@ -154,7 +149,7 @@ impl<'a> Lanes<'a, '_> {
             if self.active[lane] {
                 let place = at[lane] as usize;
                 found[lane] = read(self.outputs[output], place);
-                self.put(places, lane, of(found[lane], values[lane]), scalar);
+                self.put(places, lane, of(lane, found[lane]), scalar);
             }
         }
         found

@@ -71,11 +71,12 @@ class Callback:
         """An epoch is over. What is true ends the training."""
 
     def end(self) -> None:
-        """The training is over, for whatever reason but an error."""
+        """The training is over, for whatever reason but an error; Ctrl-C is none."""
 
 
 class Callbacks:
-    """Callbacks, told one after the other, and the count of steps and epochs.
+    """Callbacks, told one after the other, and the count of steps and epochs. A ``with`` block of them ends with
+    `end`, also where Ctrl-C ends it, but not where an error does.
 
     Args:
         model: What is trained.
@@ -150,6 +151,14 @@ class Callbacks:
         """The training is over."""
         for callback in self._all:
             callback.end()
+
+    def __enter__(self) -> Callbacks:
+        return self
+
+    def __exit__(self, kind: Optional[type], error: Optional[BaseException], trace: Any) -> None:
+        # Ctrl-C and the end of the program are no errors.
+        if not isinstance(error, Exception):
+            self.end()
 
     def _tell(self, hook: str, at: Moment) -> bool:
         # All are told, also where one of them asks for the end.

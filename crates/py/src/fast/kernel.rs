@@ -9,7 +9,7 @@ use pyo3::PyTraverseError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyList};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
@@ -37,6 +37,8 @@ pub struct CustomKernel {
     kernel: Kernel,
     made: Made,
     text: String,
+    /// Bytes that a block shares as an array without a length, in CUDA C++.
+    shared: u32,
     rules: Mutex<Rules>,
 }
 
@@ -114,7 +116,14 @@ impl CustomKernel {
             });
         }
         let kernel = kernel.holding(rules);
-        kernel.call(inputs, launch).map_err(|error| self.told(error))
+        let launch = match self.shared {
+            0 => launch.clone(),
+            bytes => {
+                let bytes = Parameter::Integer(bytes.into());
+                launch.clone().parameter(Parameter::SHARED_MEMORY, bytes)
+            }
+        };
+        kernel.call(inputs, &launch).map_err(|error| self.told(error))
     }
 
     /// The exception of a call: of Metal's language only what is common to all can be run.
@@ -330,10 +339,11 @@ struct Recipe<'a> {
     header: &'a str,
     contiguous: bool,
     atomic: bool,
+    shared: u32,
 }
 
 fn make(recipe: Recipe<'_>, made: Made) -> PyResult<CustomKernel> {
-    let Recipe { name, inputs, outputs, source, header, contiguous, atomic } = recipe;
+    let Recipe { name, inputs, outputs, source, header, contiguous, atomic, shared } = recipe;
     let kernel = match made {
         Made::Common | Made::Metal => Kernel::new(name, inputs, outputs, source),
         Made::Cuda => Kernel::empty(name, inputs, outputs).map(|kernel| kernel.cuda(source)),
@@ -342,7 +352,7 @@ fn make(recipe: Recipe<'_>, made: Made) -> PyResult<CustomKernel> {
     let kernel = kernel.map_err(raise)?.header(header);
     let kernel = kernel.takes_strides(!contiguous).atomic_outputs(atomic);
     let text = format!("{header}{}{source}", if header.is_empty() { "" } else { "\n" });
-    Ok(CustomKernel { kernel, made, text, rules: Mutex::default() })
+    Ok(CustomKernel { kernel, made, text, shared, rules: Mutex::default() })
 }
 
 /// A kernel of one's own in the common language, which every device runs: the body of what each thread does, in C's
@@ -366,16 +376,19 @@ pub fn kernel(
     atomic_outputs: bool,
 ) -> PyResult<CustomKernel> {
     let (inputs, outputs) = (input_names, output_names);
-    let (contiguous, atomic) = (ensure_row_contiguous, atomic_outputs);
-    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Common)
+    let (contiguous, atomic, shared) = (ensure_row_contiguous, atomic_outputs, 0);
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic, shared }, Made::Common)
 }
 
 /// A kernel of one's own in Metal's language, as far as it is the common language of `fast.kernel`: then every device
 /// runs it. It can be made everywhere, so that modules import; a call of one that is more is a `RuntimeError`.
+/// `compile_options` says how freely floats may be computed, `{"math_mode": "safe"}`, `"relaxed"` or `"fast"`: they are
+/// computed safely, which the others allow, too.
 #[doc = docs!(fast::metal_kernel)]
 #[pyfunction]
 #[pyo3(signature = (
-    name, input_names, output_names, source, header = "", ensure_row_contiguous = true, atomic_outputs = false
+    name, input_names, output_names, source, header = "", ensure_row_contiguous = true, atomic_outputs = false,
+    compile_options = None
 ))]
 pub fn metal_kernel(
     name: &str,
@@ -385,13 +398,35 @@ pub fn metal_kernel(
     header: &str,
     ensure_row_contiguous: bool,
     atomic_outputs: bool,
+    compile_options: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<CustomKernel> {
+    compile_options.map_or(Ok(()), checked)?;
     let (inputs, outputs) = (input_names, output_names);
-    let (contiguous, atomic) = (ensure_row_contiguous, atomic_outputs);
-    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Metal)
+    let (contiguous, atomic, shared) = (ensure_row_contiguous, atomic_outputs, 0);
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic, shared }, Made::Metal)
+}
+
+/// Looks at Metal's options, which allow what is done without them.
+fn checked(options: &Bound<'_, PyAny>) -> PyResult<()> {
+    let wrong = |text: String| wrong_value(format!("metal_kernel: compile_options: {text}"));
+    let Ok(options) = options.cast::<PyDict>() else {
+        return Err(wrong(format!("a dict, not a {}", options.get_type().name()?)));
+    };
+    for (option, value) in options {
+        if option.extract::<&str>().ok() != Some("math_mode") {
+            return Err(wrong(format!("no option {}; there is 'math_mode'", option.repr()?)));
+        }
+        let mode = value.extract::<&str>();
+        if !mode.is_ok_and(|mode| ["safe", "relaxed", "fast"].contains(&mode)) {
+            let found = value.repr()?;
+            return Err(wrong(format!("math_mode {found} is not 'safe', 'relaxed' or 'fast'")));
+        }
+    }
+    Ok(())
 }
 
 /// A kernel of one's own in CUDA C++, which CUDA's devices run: inputs and outputs are pointers of those names.
+/// `shared_memory` is how many bytes a block shares as `extern __shared__ float shared[];`.
 #[doc = docs!(fast::cuda_kernel)]
 #[pyfunction]
 #[pyo3(signature = (
@@ -404,16 +439,14 @@ pub fn cuda_kernel(
     source: &str,
     header: &str,
     ensure_row_contiguous: bool,
-    shared_memory: usize,
+    shared_memory: i64,
 ) -> PyResult<CustomKernel> {
-    if shared_memory != 0 {
-        return Err(wrong_value(
-            "cuda_kernel: shared_memory: declare __shared__ arrays in the source instead",
-        ));
-    }
+    let shared = u32::try_from(shared_memory).map_err(|_| {
+        wrong_value(format!("cuda_kernel: shared_memory {shared_memory} is not in 0..2³²"))
+    })?;
     let (inputs, outputs) = (input_names, output_names);
     let (contiguous, atomic) = (ensure_row_contiguous, false);
-    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Cuda)
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic, shared }, Made::Cuda)
 }
 
 /// A kernel of one's own in WGSL, which devices through wgpu run: inputs and outputs are arrays of those names.
@@ -432,6 +465,6 @@ pub fn wgsl_kernel(
     atomic_outputs: bool,
 ) -> PyResult<CustomKernel> {
     let (inputs, outputs) = (input_names, output_names);
-    let (contiguous, atomic) = (ensure_row_contiguous, atomic_outputs);
-    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic }, Made::Wgsl)
+    let (contiguous, atomic, shared) = (ensure_row_contiguous, atomic_outputs, 0);
+    make(Recipe { name, inputs, outputs, source, header, contiguous, atomic, shared }, Made::Wgsl)
 }

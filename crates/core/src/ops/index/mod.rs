@@ -14,6 +14,7 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::Gather;
+use crate::shape::check_rank;
 use lookup::Lookup;
 
 /// One item of an index.
@@ -135,6 +136,8 @@ pub fn index(x: &Array, items: &[S]) -> Result<Array> {
         // A mask of the only element: along a new axis there is one or none of it.
         return index(&expand_dims(x, 0)?, &[S::Array(expand_dims(mask, 0)?)]);
     }
+    let is_new = |item: &&S| matches!(item, S::NewAxis);
+    check_rank("index", items.iter().filter(is_new).count())?;
     let bounded = |item: &S| matches!(item, S::Range { start, stop, .. } if start.is_some() || stop.is_some());
     if items.iter().any(bounded) {
         // Where a range reaches all of an axis, nothing is recorded.

@@ -4,6 +4,7 @@ use super::{expand_axes, flatten, squeeze_axes};
 use crate::array::Array;
 use crate::autocast;
 use crate::error::{Error, Result};
+use crate::memory::reserve;
 use crate::ops::operand::{Axes, Operand, Sizes, broadcast, cast, common_dtype};
 use crate::prim::Movement;
 use crate::prim::record::slice_axis;
@@ -121,12 +122,22 @@ impl<const N: usize> From<[usize; N]> for Sections {
 /// The most arrays that an axis is divided into.
 const MAX_PARTS: usize = 1 << 20;
 
+/// So many are made without a look whether there is memory for them.
+const FEW_PARTS: usize = 1 << 10;
+
+/// Bytes that an array takes at most, with what a binding has of it, where nothing is computed.
+const PART: usize = 1 << 10;
+
 fn check_parts(op: &'static str, x: &Array, axis: usize, parts: usize) -> Result<()> {
-    if parts <= MAX_PARTS {
-        return Ok(());
+    if parts > MAX_PARTS {
+        let wanted = format!("axis {axis} of {} into {parts} arrays", x.aval());
+        return Err(Error::argument(op, format!("{wanted}, where {MAX_PARTS} are the most")));
     }
-    let wanted = format!("axis {axis} of {} into {parts} arrays", x.aval());
-    Err(Error::argument(op, format!("{wanted}, where {MAX_PARTS} are the most")))
+    // They are made one by one, and what makes them cannot say that there is no memory.
+    match parts > FEW_PARTS {
+        true => reserve::<[u8; PART]>(parts, "arrays that another is split into").map(drop),
+        false => Ok(()),
+    }
 }
 
 /// An axis divided into several arrays: into a count of equal parts, or before given indices.

@@ -15,7 +15,7 @@ use crate::array::Array;
 use crate::array::note_sizes;
 use crate::error::{Error, Result};
 use crate::prim::Movement;
-use crate::shape::{Dims, Shape, normalize_axis};
+use crate::shape::{Dims, Shape, check_rank, normalize_axis};
 
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
 ///
@@ -130,6 +130,7 @@ pub fn expand_dims(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
         + axes.len().ok_or_else(|| {
             Error::argument("expand_dims", "takes the axes to insert, not all axes")
         })?;
+    check_rank("expand_dims", rank)?;
     expand_axes(x, axes.sorted("expand_dims", rank)?)
 }
 

@@ -19,6 +19,7 @@ use crate::autocast;
 use crate::error::Result;
 use crate::fork;
 use crate::graph::Graph;
+use crate::ops;
 use crate::prim::key::Mixer;
 use crate::prim::{Op, Reverse, Tangents};
 use crate::shape::Aval;
@@ -77,7 +78,12 @@ pub fn all_as_one(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
 ) -> Result<Vec<Array>> {
     if autocast::is_on() || inputs.iter().any(|input| input.is_symbolic()) {
-        return f(&inputs.iter().map(|&input| input.clone()).collect::<SmallVec<[Array; 4]>>());
+        let given: SmallVec<[Array; 4]> = inputs.iter().map(|&input| input.clone()).collect();
+        let mut all = f(&given)?;
+        for (output, &place) in all.iter_mut().zip(updates) {
+            *output = ops::update(output, &given[place as usize])?;
+        }
+        return Ok(all);
     }
     let mut hasher = Mixer::default();
     (name, parameters).hash(&mut hasher);

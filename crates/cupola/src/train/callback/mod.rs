@@ -92,7 +92,7 @@ pub trait Callback {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The training is over, for whatever reason but an error.
+    /// The training is over, for whatever reason but an error; to be interrupted is none.
     ///
     /// # Errors
     /// As the callback's own.

@@ -9,7 +9,7 @@ use super::super::body::cast_real;
 use super::super::view::{place, unflatten};
 use super::stmt::{At, Writer, is_plain};
 use super::{dtype, register};
-use crate::ir::{Atomic, Cmp, Math, Ty, Val};
+use crate::ir::{Atomic, Buf, Cmp, Math, Ty, Un, Val};
 
 impl<'k, 'a> Writer<'k, 'a> {
     /// The value of an expression.
@@ -120,6 +120,11 @@ impl<'k, 'a> Writer<'k, 'a> {
                 let value = self.expr(value);
                 self.atomic(*op, &at, value)
             }
+            Kind::Swap(place, expected, value) => {
+                let at = self.place(place);
+                let (expected, value) = (self.expr(expected), self.expr(value));
+                self.within(&at, value, |buf, index| buf.swap(index, expected, value))
+            }
             Kind::Call(number, arguments) => self.call(*number, arguments),
         }
     }
@@ -166,8 +171,6 @@ impl<'k, 'a> Writer<'k, 'a> {
     }
 
     fn atomic(&mut self, op: language::Atomic, at: &At<'k>, value: Val<'k>) -> Val<'k> {
-        let k = self.k;
-        let At::Array(number, index, within) = *at else { return value };
         let (op, value) = match op {
             language::Atomic::Add => (Atomic::Add, value),
             language::Atomic::Subtract => (Atomic::Add, unary(Unary::Negate, value)),
@@ -178,10 +181,22 @@ impl<'k, 'a> Writer<'k, 'a> {
             language::Atomic::Xor => (Atomic::Xor, value),
             language::Atomic::Exchange => (Atomic::Exchange, value),
         };
+        self.within(at, value, |buf, index| buf.atomic(op, index, value))
+    }
+
+    /// What a change of an element finds there: nothing where its index is outside.
+    fn within(
+        &self,
+        at: &At<'k>,
+        value: Val<'k>,
+        change: impl FnOnce(Buf, Val<'k>) -> Val<'k>,
+    ) -> Val<'k> {
+        let k = self.k;
+        let At::Array(number, index, within) = *at else { return value };
         let buf = self.buf(number);
-        let Some(within) = within else { return buf.atomic(op, index, value) };
+        let Some(within) = within else { return change(buf, index) };
         let found = k.var(k.int(0, value.ty));
-        k.when(within, || found.set(buf.atomic(op, index, value)));
+        k.when(within, || found.set(change(buf, index)));
         found.get()
     }
 }
@@ -208,7 +223,29 @@ fn unary(op: Unary, x: Val<'_>) -> Val<'_> {
         Unary::Abs if x.ty.is_float() => x.abs(),
         Unary::Abs if x.ty.is_signed() => x.max(k.int(0, x.ty) - x),
         Unary::Abs => x,
+        Unary::Ones => words(x, Un::Ones, |low, high| low + high),
+        Unary::Leading => words(x, Un::Leading, |low, high| high.eq(32).select(low + high, high)),
+        Unary::Reversed if x.ty.size() == 4 => x.convert(Ty::U32).un(Un::Reversed).convert(x.ty),
+        Unary::Reversed => {
+            let [low, high] = halves(x).map(|word| word.un(Un::Reversed).convert(Ty::U64));
+            (low << 32 | high).convert(x.ty)
+        }
     }
+}
+
+/// The lower and the upper word of an integer of 64 bits.
+fn halves(x: Val<'_>) -> [Val<'_>; 2] {
+    let bits = x.convert(Ty::U64);
+    [bits, bits >> 32].map(|word| word.convert(Ty::U32))
+}
+
+/// A count of an integer's bits: of one of 64 bits from those of its words.
+fn words<'k>(x: Val<'k>, op: Un, joined: impl FnOnce(Val<'k>, Val<'k>) -> Val<'k>) -> Val<'k> {
+    if x.ty.size() == 4 {
+        return x.convert(Ty::U32).un(op).convert(x.ty);
+    }
+    let [low, high] = halves(x).map(|word| word.un(op));
+    joined(low, high).convert(x.ty)
 }
 
 fn binary<'k>(op: Binary, a: Val<'k>, b: Val<'k>) -> Val<'k> {

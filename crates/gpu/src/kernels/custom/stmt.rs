@@ -452,6 +452,7 @@ pub fn is_plain(expr: &Expr) -> bool {
         | Kind::Math(..)
         | Kind::Assign { .. }
         | Kind::Atomic(..)
+        | Kind::Swap(..)
         | Kind::Call(..) => false,
     }
 }

@@ -22,6 +22,16 @@ pub fn write(
 ) -> Result<(), Missing> {
     let language = k.target.language;
     let mut lines = String::new();
+    let is_shared = |(name, _): &&(String, Parameter)| name == Parameter::SHARED_MEMORY;
+    if let (Language::Cuda, Some((_, Parameter::Integer(bytes)))) =
+        (language, source.template.iter().find(is_shared))
+    {
+        let most = k.target.shared_bytes;
+        let fitting = u32::try_from(*bytes).ok().filter(|&bytes| bytes <= most);
+        k.dynamic(fitting.ok_or_else(|| {
+            Missing(format!("a threadgroup shares {bytes} bytes: {most} is the most"))
+        })?);
+    }
     if let Some(inside) = grid.inside {
         k.when(!inside, || k.quit());
     }

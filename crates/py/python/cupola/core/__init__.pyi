@@ -589,22 +589,28 @@ class Explanation:
     """
     @property
     def device(self) -> Device:
-        """The device on which it would run."""
+        """The device on which it would run; of several plans that of the last."""
     @property
     def reused(self) -> bool:
-        """Whether the plan was there already: nothing was planned or compiled for this."""
+        """Whether that plan was there already: nothing was planned or compiled for this."""
     @property
     def plan(self) -> int:
-        """The number of the plan: plans are numbered in the order in which they are made, and a profile's steps name
+        """The number of that plan: plans are numbered in the order in which they are made, and a profile's steps name
         theirs.
         """
     @property
     def runs(self) -> int:
-        """How often the plan ran."""
+        """How often that plan ran."""
+    @property
+    def before(self) -> Any:
+        """The plans that would run before that one, in order, where there is work for more than one device: a dict each,
+        with its device, number, whether it was there already, how often it ran, the rates of its device and how many of
+        the steps it has.
+        """
     @property
     def steps(self) -> Any:
-        """The steps, in order: a dict each, with what runs, what was fused into it, its arrays, bytes,
-        operations and least time in microseconds.
+        """The steps of all plans, in order: a dict each, with its device, what runs, what was fused into it, its arrays,
+        bytes, operations and least time in microseconds.
         """
     @property
     def bytes(self) -> int:
@@ -1755,7 +1761,8 @@ def expand_dims(a: _Scalar | array, axis: None | int | Sequence[int], *, stream:
 def explain(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What evaluating `fun(*args, **kwargs)` would run, after its arguments were computed: steps, what was fused
     into each, bytes, operations, and the least time that this machine could take. The function is called;
-    what it evaluates itself is no part of it. Arrays of one device are explained together.
+    what it evaluates itself is no part of it. Of several devices the steps of each are there, in the order in
+    which they would run.
 
     Example:
         >>> plan = mx.explain(lambda x: mx.exp(x) * 2, mx.ones((2, 3)))

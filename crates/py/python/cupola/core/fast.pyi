@@ -55,6 +55,7 @@ def cross_entropy(logits: _Scalar | array, targets: _Scalar | array, *, stream: 
     """
 def cuda_kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., shared_memory: int = ...) -> Any:
     """A kernel of one's own in CUDA C++, which CUDA's devices run: inputs and outputs are pointers of those names.
+    `shared_memory` is how many bytes a block shares as `extern __shared__ float shared[];`.
 
     Example:
         >>> source = 'int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 2 * x[i];'
@@ -112,9 +113,11 @@ def layer_norm(x: _Scalar | array, weight: _Scalar | array | None, bias: _Scalar
         >>> mx.fast.layer_norm(mx.array([[1.0, 3.0]]), None, None, 1e-5)
         array([[-0.999995, 0.999995]], dtype=float32)
     """
-def metal_kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ...) -> Any:
+def metal_kernel(name: str, input_names: Sequence[str], output_names: Sequence[str], source: str, header: str = ..., ensure_row_contiguous: bool = ..., atomic_outputs: bool = ..., compile_options: Any = ...) -> Any:
     """A kernel of one's own in Metal's language, as far as it is the common language of `fast.kernel`: then every device
     runs it. It can be made everywhere, so that modules import; a call of one that is more is a `RuntimeError`.
+    `compile_options` says how freely floats may be computed, `{"math_mode": "safe"}`, `"relaxed"` or `"fast"`: they are
+    computed safely, which the others allow, too.
 
     Example:
         >>> source = 'uint i = thread_position_in_grid.x; y[i] = metal::exp(x[i]);'

@@ -131,7 +131,7 @@ class Optimizer:
             self.init(gradients)
         for name, schedule in self._schedulers.items():
             self._state[name] = _as_array(schedule(self.step))
-        self._state["step"] = self.step + 1
+        self._state["step"] = _undoable(self.step + 1, self.step)
         self._common = {}
         apply = self.apply_single if self._undoes else self._apply_undoable
         try:
