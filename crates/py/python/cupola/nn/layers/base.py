@@ -530,8 +530,7 @@ def _replace(target: Any, new: Any, strict: bool, what: str, kind: type) -> None
             continue
         current, value = target[key], new[key]
         if isinstance(current, kind) and isinstance(value, kind):
-            # A parameter that cannot be computed stays what it was.
-            target[key] = mx._nn.update(value, current) if kind is mx.array else value
+            target[key] = value
         elif isinstance(current, mx.array) and kind is mx.array and not strict:
             target[key] = value
         elif isinstance(current, (dict, list, tuple)):
