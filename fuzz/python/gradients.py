@@ -339,7 +339,9 @@ class Checker:
             # Terms as large as powers of what is on the way cancel in one order, and not in the other.
             largest = max([1.0, *(float(size) for size in one.out["parts"] if np.isfinite(size))])
             if largest < 1e150:
-                self.equal(one, "jvp", "along", 1e-9 if largest < 1e5 else 1e-6)
+                # What is left of them is as large as their last digits, and they hundreds of times what is on the way.
+                least = 1e-13 * largest if largest >= 1e5 else 0.0
+                self.equal(one, "jvp", "along", 1e-9 if largest < 1e5 else 1e-6, least)
             else:
                 self.out.counts["passed over: products leave float64 on the way (jvp)"] += 1
             if largest < 1e5:
@@ -354,13 +356,13 @@ class Checker:
         self.agree(one, "second", "second differences")
         return smooth
 
-    def equal(self, one, name, other, relative=1e-9):
-        """Both are the same but for the order of sums."""
+    def equal(self, one, name, other, relative=1e-9, least=0.0):
+        """Both are the same but for the order of sums, and what is smaller than ``least``."""
         have, want = one.out[name], one.out[other]
         if self.root_of_0(one.text, *have, *want):
             return
         self.out.counts[f"compared: {name}"] += 1
-        scale = max([1.0, *(_size(w) for w in want)])
+        scale = max([1.0, least / relative, *(_size(w) for w in want)])
         for k, pair in enumerate(zip(have, want)):
             if _close(*pair, relative, scale) or self.undecided([one], (name, other), _gap(*pair), k):
                 continue

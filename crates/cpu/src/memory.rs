@@ -96,7 +96,7 @@ fn lacking(bytes: usize, what: &str) -> Error {
 /// What unwinds from a kernel that finds no memory for its own work.
 struct Lacks(usize);
 
-/// Ends a kernel, whichever thread is at it, that has no memory of so many bytes for its own work: see [`caught`].
+/// Ends a kernel, whichever thread is at it, that has no memory of so many bytes for its own work.
 pub fn give_up(bytes: usize) -> ! {
     // Nobody is told but who runs the kernel.
     resume_unwind(Box::new(Lacks(bytes)))

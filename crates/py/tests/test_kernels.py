@@ -570,10 +570,10 @@ def test_cuda(rng):
     y = run(kernel, [cc.array(x), 3.0], [(20, 3)])[0]
     np.testing.assert_allclose(values(y), x * 3 + 20, rtol=1e-6)
     source = """
-        extern __shared__ float all[];
-        all[threadIdx.x] = x[threadIdx.x];
+        extern __shared__ float row[];
+        row[threadIdx.x] = x[threadIdx.x];
         __syncthreads();
-        y[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
+        y[threadIdx.x] = row[blockDim.x - 1 - threadIdx.x];
     """
     for count in (64, 1024):
         kernel = cc.fast.cuda_kernel("turn", ["x"], ["y"], source, shared_memory=60 * count)

@@ -10,7 +10,7 @@ use crate::shape::Aval;
 ///
 /// # Example
 /// ```
-/// use cupola::{DType, core::prim::Avals, core::shape::Aval};
+/// use cupola_core::{Aval, DType, prim::Avals};
 /// let one = Avals::from(Aval::new([2, 3], DType::F32));
 /// assert_eq!(one.len(), 1);
 /// let two: Avals = [one[0].clone(), one[0].clone()].into_iter().collect();
