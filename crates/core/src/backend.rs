@@ -105,6 +105,12 @@ pub trait Backend: Send + Sync {
     /// device ([`Fails::Late`]) is nobody's error.
     fn forget_faults(&self) {}
 
+    /// An error where there are no `bytes` for what steps need besides their operands ([`Executable::own`]).
+    fn expect(&self, bytes: usize) -> Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// Marks the end of the work that was given to the device, or to that queue. May wait for it, where the device has no
     /// marks of its own.
     fn mark(&self) -> Result<Box<dyn Marker>> {
@@ -137,6 +143,12 @@ pub trait Executable: Any + Send + Sync {
     /// that can.
     fn fails(&self) -> Fails {
         Fails::Anywhere
+    }
+
+    /// Bytes that a run needs at most besides its operands, where it does not [fail](Executable::fails) for want of
+    /// them: a plan looks whether they are there before it runs ([`Backend::expect`]).
+    fn own(&self) -> usize {
+        0
     }
 
     /// About how much memory of the host it holds.

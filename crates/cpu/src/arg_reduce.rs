@@ -1,6 +1,6 @@
 //! Where an axis has its extreme value.
 
-use cupola_core::backend::{Fails, Operand};
+use cupola_core::backend::Operand;
 use cupola_core::prim::ArgReduce;
 use cupola_core::{Error, Result};
 
@@ -97,8 +97,8 @@ impl ArgReduceKernel {
 }
 
 impl OpKernel for ArgReduceKernel {
-    fn fails(&self) -> Fails {
-        Contiguous::fail([&self.x])
+    fn own(&self) -> usize {
+        Contiguous::own([&self.x])
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

@@ -124,6 +124,12 @@ impl Backend for Cpu {
         Ok(Arc::new(Prepared::new(segment)?))
     }
 
+    fn expect(&self, bytes: usize) -> Result<()> {
+        // Kernels say the most that they can take, which is much more than they do take of large operands.
+        const MOST: usize = 256 << 20;
+        memory::expect_memory(bytes.min(MOST), "an operation's own work")
+    }
+
     fn memory(&self) -> MemoryStats {
         memory::stats()
     }

@@ -1,7 +1,7 @@
 //! Operands without gaps, for kernels that take no strides.
 
 use cupola_core::backend::Body;
-use cupola_core::backend::{Fails, Operand};
+use cupola_core::backend::Operand;
 use cupola_core::{Result, is_row_major};
 
 use crate::map::{MapKernel, RawArgs};
@@ -60,12 +60,10 @@ impl Contiguous {
         Contiguous { copy: None, bytes: 0 }
     }
 
-    /// Where a kernel can fail that begins with these operands without gaps: where there is no memory for a copy.
-    pub fn fail<'a>(operands: impl IntoIterator<Item = &'a Contiguous>) -> Fails {
-        match operands.into_iter().any(|operand| operand.copy.is_some()) {
-            true => Fails::Early,
-            false => Fails::Never,
-        }
+    /// Bytes of the copies that are made of these operands.
+    pub fn own<'a>(operands: impl IntoIterator<Item = &'a Contiguous>) -> usize {
+        let copied = operands.into_iter().filter(|operand| operand.copy.is_some());
+        copied.map(|operand| operand.bytes).sum()
     }
 
     /// The operand without gaps.

@@ -79,11 +79,13 @@ struct Converted {
 
 impl OpKernel for Converted {
     fn fails(&self) -> Fails {
-        match self.inner.fails() {
-            // What fails later has written to memory of its own.
-            Fails::Anywhere if self.output.is_none() => Fails::Anywhere,
-            Fails::Never | Fails::Early | Fails::Anywhere | Fails::Late => Fails::Early,
-        }
+        self.inner.fails()
+    }
+
+    fn own(&self) -> usize {
+        let inputs: usize = self.inputs.iter().flatten().map(|input| input.bytes).sum();
+        let sums = self.output.as_ref().map_or(0, |output| output.from_bytes);
+        inputs + sums + self.inner.own()
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

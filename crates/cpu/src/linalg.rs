@@ -16,8 +16,6 @@ use crate::threads::{num_threads, parallel_for};
 
 /// Elements that are worth a chunk of their own.
 const CHUNK: usize = 1 << 10;
-/// Copies of a matrix that a factorization makes at most.
-const COPIES: usize = 8;
 
 /// A [`Linalg`] that is ready to run.
 pub struct LinalgKernel {
@@ -68,7 +66,7 @@ impl LinalgKernel {
         let together = self.count.div_ceil(per).min(num_threads());
         let size = m.max(n).max(columns);
         let square = size.saturating_mul(size).saturating_mul(size_of::<T>());
-        expect_memory(square.saturating_mul(COPIES * together), "a factorization")?;
+        expect_memory(square.saturating_mul(copies(self.op) * together), "a factorization")?;
         // The first of the batch that fails gives the error, whichever thread meets it.
         let failure: Mutex<Option<(usize, String)>> = Mutex::new(None);
         parallel_for(self.count.div_ceil(per), |chunk| {
@@ -95,6 +93,24 @@ impl LinalgKernel {
             }
             Err(_) => Err(Error::Device(format!("{} did not come to its end", self.op.name()))),
         }
+    }
+}
+
+/// Copies of a matrix that a factorization makes at most: what the process grew by at 700², without outputs, and some.
+fn copies(op: Linalg) -> usize {
+    match op {
+        Linalg::Svd(Vectors::None)
+        | Linalg::Eigh { vectors: false }
+        | Linalg::Eig { vectors: false } => 4,
+        Linalg::Cholesky
+        | Linalg::SolveTriangular { .. }
+        | Linalg::Solve
+        | Linalg::Lu
+        | Linalg::Qr => 8,
+        Linalg::Svd(Vectors::Thin | Vectors::Full)
+        | Linalg::Eigh { vectors: true }
+        | Linalg::Eig { vectors: true }
+        | Linalg::Pinv => 11,
     }
 }
 

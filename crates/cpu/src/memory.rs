@@ -97,7 +97,7 @@ fn lacking(bytes: usize, what: &str) -> Error {
 struct Lacks(usize);
 
 /// Ends a kernel, whichever thread is at it, that has no memory of so many bytes for its own work.
-pub fn give_up(bytes: usize) -> ! {
+pub(crate) fn give_up(bytes: usize) -> ! {
     // Nobody is told but who runs the kernel.
     resume_unwind(Box::new(Lacks(bytes)))
 }

@@ -74,6 +74,11 @@ pub trait OpKernel: Send + Sync {
         Fails::Never
     }
 
+    /// As [`cupola_core::backend::Executable::own`].
+    fn own(&self) -> usize {
+        0
+    }
+
     /// About how much memory it holds, with its own.
     fn memory(&self) -> usize {
         size_of_val(self)

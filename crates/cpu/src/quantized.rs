@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use cupola_core::backend::{Fails, Segment};
+use cupola_core::backend::Segment;
 use cupola_core::prim::QuantizedDot;
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
@@ -15,7 +15,7 @@ use crate::dot::{DotElement, DotProblem, dot};
 use crate::memory::HostMemory;
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::{Isa, Out, Packed, Scaled, Scratch, Vectors};
-use crate::threads::parallel_for;
+use crate::threads::{num_threads, parallel_for};
 
 /// Rows from which on the matrix is unpacked first, if it is multiplied as it is and if transposed.
 const MANY: [usize; 2] = [24, 9];
@@ -177,12 +177,12 @@ impl<T: Scaled + DotElement> QuantizedKernel<T> {
 }
 
 impl<T: Scaled + DotElement> OpKernel for QuantizedKernel<T> {
-    fn fails(&self) -> Fails {
-        match self.m < MANY[usize::from(self.op.transpose)] {
-            true => Contiguous::fail(&self.inputs),
-            // Where there is no memory for an unpacked matrix.
-            false => Fails::Early,
-        }
+    /// Rows of `x` and of the matrix in the dtype of the sums, and what comes of them.
+    fn own(&self) -> usize {
+        let ((k, n), rows) = (self.sizes(), if self.op.transpose { 0 } else { self.rows });
+        let matrix = 2 * BLOCK + (rows + 64) * self.columns * size_of::<T>();
+        let threads = num_threads() * self.columns;
+        Contiguous::own(&self.inputs) + matrix + (self.m * (k + n) * 2 + threads) * size_of::<f32>()
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

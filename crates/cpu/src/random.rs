@@ -3,7 +3,7 @@
 //! J. K. Salmon et al., *Parallel random numbers: as easy as 1, 2, 3*, SC 2011.
 
 use cupola_core::Result;
-use cupola_core::backend::{Fails, Operand};
+use cupola_core::backend::Operand;
 use cupola_core::prim::RandomBits;
 
 use crate::contiguous::{Contiguous, Source};
@@ -42,8 +42,8 @@ impl RandomKernel {
 }
 
 impl OpKernel for RandomKernel {
-    fn fails(&self) -> Fails {
-        Contiguous::fail([&self.keys])
+    fn own(&self) -> usize {
+        Contiguous::own([&self.keys])
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

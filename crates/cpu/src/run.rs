@@ -117,6 +117,13 @@ impl Executable for Prepared {
         }
     }
 
+    fn own(&self) -> usize {
+        match &self.kernel {
+            CpuKernel::Map(_) | CpuKernel::Reduce(_) | CpuKernel::Rows(_) => 0,
+            CpuKernel::Op { op, .. } => op.own(),
+        }
+    }
+
     fn bytes(&self) -> usize {
         let kernel = match &self.kernel {
             CpuKernel::Map(kernel) => kernel.memory(),

@@ -10,7 +10,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cupola_core::backend::{Fails, Operand};
+use cupola_core::backend::Operand;
 use cupola_core::prim::{Scan, ScanKind};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
@@ -137,8 +137,8 @@ impl ScanKernel {
 }
 
 impl OpKernel for ScanKernel {
-    fn fails(&self) -> Fails {
-        Contiguous::fail([&self.x])
+    fn own(&self) -> usize {
+        Contiguous::own([&self.x])
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

@@ -175,6 +175,15 @@ fn multiples_of_pi_are_exact_where_they_can_be() {
             assert!(close, "{name}({x}): {got}, not {exact}");
         }
     }
+    let source = "uint i = thread_position_in_grid.x; out[i] = sinpi(x[i]);";
+    let whole = [0.0, 1.0, 2.0, -0.0, -1.0, -2.0];
+    let found = f32s(&run(source, &[(Scalar::F32, of_f32(&whole))], Scalar::F32, whole.len()));
+    assert!(
+        found
+            .iter()
+            .zip(&whole)
+            .all(|(y, x)| *y == 0.0 && y.is_sign_negative() == x.is_sign_negative())
+    );
     let source = "out[0] = tanpi(0.25f); out[1] = tanpi(0.5f); out[2] = tanpi(1.5f); out[3] = sinpi(INFINITY);";
     let found = f32s(&run(source, &[], Scalar::F32, 4));
     assert!(

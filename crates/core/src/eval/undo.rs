@@ -63,7 +63,7 @@ pub(super) fn undo(arrays: &[Array], error: &Error) -> bool {
                 Ok(()) => None,
                 Err(error) if error.is_of_values() => Some(error),
                 // What stops this has nothing to do with values.
-                Err(_) => break,
+                Err(_) => return restore(failing),
             };
         }
         if let Some(error) = fail.clone()

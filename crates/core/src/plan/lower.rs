@@ -132,6 +132,7 @@ pub(super) fn finish(
         let is_early = steps[last].prepared.executable.fails() == Fails::Early;
         if is_early { last } else { last + 1 }
     });
+    let own = executables.iter().map(|executable| executable.own()).max().unwrap_or(0);
     let makers = if late.is_empty() { Vec::new() } else { makers(&steps, slots.len()) };
     Plan {
         runs: AtomicU64::new(0),
@@ -142,6 +143,7 @@ pub(super) fn finish(
         rooms,
         leaves,
         point_of_no_return,
+        own,
         late,
         makers,
         device: backend.device(),

@@ -290,6 +290,9 @@ impl Plan {
         check(leaves)?;
         let lines = holders::wants_lines().then_some(parameters);
         let memory = self.place(leaves, None, backend, lines)?;
+        if self.own > 0 {
+            backend.expect(self.own)?;
+        }
         // Where the device may find a wrong index, it is waited for before anything is overwritten.
         let is_known = self.indices_are_known(leaves, parameters);
         let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));

@@ -97,8 +97,8 @@ impl AttentionKernel<()> {
 
 impl<T: Element<Acc: Weight>> OpKernel for AttentionKernel<T> {
     fn fails(&self) -> Fails {
-        // Where there is no memory for parts.
-        Fails::Early
+        // Where there is no memory for parts, or for what a thread has of its own.
+        Fails::Anywhere
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
@@ -159,7 +159,7 @@ impl AttentionGradKernel<()> {
 
 impl<T: Element<Acc: Weight>> OpKernel for AttentionGradKernel<T> {
     fn fails(&self) -> Fails {
-        Fails::Early
+        Fails::Anywhere
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cupola_core::backend::{Fails, Lookup, Segment};
+use cupola_core::backend::{Lookup, Segment};
 use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 
 use super::{ConvProblem, ConvTail, PackedConv, conv};
 use crate::contiguous::Contiguous;
-use crate::memory::{LITTLE, expect_memory};
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::{Element, Out, Then};
 use crate::tail::TailArgs;
@@ -79,22 +78,20 @@ impl ConvKernel {
     }
 }
 
-impl ConvKernel {
-    /// Bytes that tables of the places along an axis take at most.
-    fn own_bytes(&self) -> usize {
-        const PLACE: usize = 64;
-        let p = &self.problem;
-        p.input.iter().chain(&p.output).max().map_or(0, |&size| size.saturating_mul(PLACE))
-    }
-}
-
 impl OpKernel for ConvKernel {
-    fn fails(&self) -> Fails {
-        match self.own_bytes() > LITTLE {
-            // Where there is no memory for its tables.
-            true => Fails::Early,
-            false => Contiguous::fail([&self.a, &self.b]),
-        }
+    /// Weights in the kernels' order, and for each thread an image with its border before and after, and tables.
+    fn own(&self) -> usize {
+        let p = &self.problem;
+        let lens = p.lens(self.role);
+        let is_gradient = self.role == ConvRole::WeightGrad;
+        let weights = if is_gradient { lens[2] } else { lens[1] };
+        let images = (lens.iter().sum::<usize>() - weights) / p.batch.max(1);
+        let longest = p.input.iter().chain(&p.output).max().copied().unwrap_or(0);
+        let (threads, sums) = (num_threads(), if is_gradient { num_threads() } else { 1 });
+        let elements = 2 * (weights * sums + images * threads);
+        elements * size_of::<f64>()
+            + longest * PLACE * threads
+            + Contiguous::own([&self.a, &self.b])
     }
 
     fn has_tail(&self) -> bool {
@@ -106,6 +103,9 @@ impl OpKernel for ConvKernel {
         unsafe { (self.product)(self, io, finish) }
     }
 }
+
+/// Bytes that a thread's tables have for a place along an axis, at most.
+const PLACE: usize = 64;
 
 /// What is done to the sums of a kernel with a tail, which are of `float32`.
 ///
@@ -137,7 +137,6 @@ unsafe fn tail<'a, A: Copy>(
 /// As for [`Product`]; the elements are `T`.
 unsafe fn product<T: Element>(kernel: &ConvKernel, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
     let (p, role) = (&kernel.problem, kernel.role);
-    expect_memory(kernel.own_bytes().saturating_mul(num_threads()), "a convolution's tables")?;
     let [a_len, b_len, out_len] = p.lens(role);
     let kept = io.kept.get(1).copied().flatten();
     let kept = kept.filter(|_| role != ConvRole::WeightGrad && out_len > 0);

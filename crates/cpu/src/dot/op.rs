@@ -1,6 +1,6 @@
 //! Matrix products: operands laid out for the kernels of [`crate::dot`].
 
-use cupola_core::backend::{Fails, Operand, Segment};
+use cupola_core::backend::{Operand, Segment};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
@@ -9,6 +9,7 @@ use super::{DotElement, DotProblem, Place, dot};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
 use crate::simd::Out;
+use crate::threads::num_threads;
 use crate::walk::Walk;
 
 /// A matrix product whose operands and result have one dtype.
@@ -62,9 +63,17 @@ impl DotKernel {
     }
 }
 
+/// Rows that a thread works on together, at most.
+const ROWS: usize = 256;
+
 impl OpKernel for DotKernel {
-    fn fails(&self) -> Fails {
-        Contiguous::fail([&self.a, &self.b])
+    /// For each thread a block of rows of both sides in the kernels' order, and sums of parts.
+    fn own(&self) -> usize {
+        let DotProblem { m, k, n, .. } = self.problem;
+        let block = |rows: usize| rows.min(ROWS).saturating_mul(k);
+        let sums = m.saturating_mul(n).min(ROWS * ROWS);
+        let elements = block(m) + block(n) + sums;
+        Contiguous::own([&self.a, &self.b]) + elements * num_threads() * size_of::<f64>()
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

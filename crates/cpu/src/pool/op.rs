@@ -1,6 +1,6 @@
 //! Poolings: operands laid out for the kernels of [`crate::pool`].
 
-use cupola_core::backend::{Fails, Segment};
+use cupola_core::backend::Segment;
 use cupola_core::prim::{Pool, PoolRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
@@ -59,8 +59,9 @@ impl PoolKernel {
 }
 
 impl OpKernel for PoolKernel {
-    fn fails(&self) -> Fails {
-        Contiguous::fail(&self.inputs)
+    fn own(&self) -> usize {
+        let windows = self.problem.output.iter().sum::<usize>();
+        Contiguous::own(&self.inputs) + windows * size_of::<[usize; 2]>()
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {

@@ -33,11 +33,12 @@ F hypot(F x, F y) {
 }
 F sinpi(F x) {
     F part = x - 2 * rint(x / 2), n = rint(2 * part), angle = PI * (part - n / 2);
-    return n == 0 ? sin(angle) : abs(n) == 2 ? -sin(angle) : n * cos(angle);
+    F value = abs(n) == 1 ? n * cos(angle) : (1 - abs(n)) * sin(angle);
+    return value == 0 ? 0 * x : value;
 }
 F cospi(F x) {
     F part = x - 2 * rint(x / 2), n = rint(2 * part), angle = PI * (part - n / 2);
-    return n == 0 ? cos(angle) : abs(n) == 2 ? -cos(angle) : 0 - n * sin(angle);
+    return abs(n) == 1 ? 0 - n * sin(angle) : (1 - abs(n)) * cos(angle);
 }
 F tanpi(F x) { return sinpi(x) / cospi(x); }
 F copysign(F x, F y) {
