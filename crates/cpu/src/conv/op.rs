@@ -88,10 +88,10 @@ impl OpKernel for ConvKernel {
         let images = (lens.iter().sum::<usize>() - weights) / p.batch.max(1);
         let longest = p.input.iter().chain(&p.output).max().copied().unwrap_or(0);
         let (threads, sums) = (num_threads(), if is_gradient { num_threads() } else { 1 });
-        let elements = 2 * (weights * sums + images * threads);
-        elements * size_of::<f64>()
-            + longest * PLACE * threads
-            + Contiguous::own([&self.a, &self.b])
+        let elements = weights.saturating_mul(sums).saturating_add(images.saturating_mul(threads));
+        let tables = longest.saturating_mul(PLACE * threads);
+        let own = elements.saturating_mul(2 * size_of::<f64>()).saturating_add(tables);
+        own.saturating_add(Contiguous::own([&self.a, &self.b]))
     }
 
     fn has_tail(&self) -> bool {

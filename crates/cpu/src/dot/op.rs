@@ -72,8 +72,9 @@ impl OpKernel for DotKernel {
         let DotProblem { m, k, n, .. } = self.problem;
         let block = |rows: usize| rows.min(ROWS).saturating_mul(k);
         let sums = m.saturating_mul(n).min(ROWS * ROWS);
-        let elements = block(m) + block(n) + sums;
-        Contiguous::own([&self.a, &self.b]) + elements * num_threads() * size_of::<f64>()
+        let elements = block(m).saturating_add(block(n)).saturating_add(sums);
+        let threads = elements.saturating_mul(num_threads() * size_of::<f64>());
+        threads.saturating_add(Contiguous::own([&self.a, &self.b]))
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
