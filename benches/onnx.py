@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Models of ONNX in Cupola and in ONNX Runtime: one image or sentence on the CPU.
+"""Models of ONNX in Cupola and in ONNX Runtime on the CPU, or in PyTorch on a GPU.
 
     python benches/onnx.py [--only resnet50,bert,...] [--device cpu] [--threads 2] [--runs 30]
-                           [--models FOLDER] [--json FILE]
+                           [--batch 1] [--dtype f32] [--peers onnxruntime] [--models FOLDER] [--json FILE]
 
 Needs numpy, onnxruntime and the package `cupola`; the models that it writes need torch with onnxscript, and
 torchvision, timm, transformers or ultralytics; those with weights of their own are taken from the wheels of
@@ -11,9 +11,15 @@ silero-vad, magika and rapidocr. A model whose package is missing is named and l
 time is printed. `load` is from the file to a model, `first` the first run, which plans or optimizes what was left,
 `ms` the median of the runs after ten; `MB` is the most memory that the process had. A ratio below 1 means that
 Cupola takes less.
+
+On the CPU inputs come from NumPy and results go there. Elsewhere both sides have the inputs on the device, and wait for
+the results there. The peers `torch` and `torch-compile` are the module that was exported, run as it is and through
+`torch.compile(mode="reduce-overhead")`, images in channels last, with TF32 where Cupola uses it. Batches and dtypes
+other than one of float32 are for the models that are written here.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -47,7 +53,7 @@ MODELS = {
 WARM = 10
 
 
-def written(name, folder):
+def written(name, folder, batch, dtype):
     """The file of a model, which is made where it is not there."""
     package, _ = MODELS[name]
     if package in ("silero_vad", "magika", "rapidocr"):
@@ -64,12 +70,25 @@ def written(name, folder):
             "ppocr_rec": "models/*rec*.onnx",
         }[name]
         return sorted(root.glob(pattern))[0]
-    path = folder / f"{name}.onnx"
+    path = folder / (f"{name}.onnx" if (batch, dtype) == (1, "f32") else f"{name}-{batch}-{dtype}.onnx")
     if path.exists():
         return path
     import torch
 
+    model = built(name)
+    given = [torch.from_numpy(x) for x in drawn(name, batch).values()]
+    if dtype == "f16":
+        model, given = model.half(), [x.half() if x.is_floating_point() else x for x in given]
+    torch.onnx.export(model, tuple(given), str(path), opset_version=18, external_data=False, verbose=False)
+    return path
+
+
+def built(name):
+    """The module of a model that is written here."""
+    import torch
+
     torch.manual_seed(0)
+    package, _ = MODELS[name]
     if package == "torchvision":
         import torchvision
 
@@ -92,23 +111,22 @@ def written(name, folder):
                 d_model=384, encoder_layers=4, encoder_attention_heads=6, encoder_ffn_dim=1536
             )
             model = transformers.WhisperModel(config).encoder
-    given = [torch.from_numpy(x) for x in drawn(name).values()]
     # Statistics of a batch norm that saw no batch are those of none.
     for part in model.modules():
         if isinstance(part, torch.nn.BatchNorm2d):
             part.running_mean.normal_(0, 0.1)
             part.running_var.uniform_(0.5, 1.5)
-    model.eval()
-    torch.onnx.export(model, tuple(given), str(path), opset_version=18, external_data=False, verbose=False)
-    return path
+    return model.eval()
 
 
-def drawn(name, names=None):
+def drawn(name, batch=1, names=None):
     import numpy as np
 
     rng = np.random.default_rng(0)
     out = {}
     for at, (own, shape, kind) in enumerate(MODELS[name][1]):
+        if batch != 1:
+            shape = (batch, *shape[1:])
         key = own if own in (names or [own]) and own else (names[at] if names else str(at))
         out[key] = {
             "normal": lambda: rng.standard_normal(shape).astype("f4"),
@@ -122,6 +140,13 @@ def drawn(name, names=None):
     return out
 
 
+def given_to(task, names=None):
+    """The inputs of a side, in its dtype."""
+    given = drawn(task["model"], task["batch"], names)
+    half = task["dtype"] == "f16"
+    return {name: x.astype("f2") if half and x.dtype == "f4" else x for name, x in given.items()}
+
+
 def onnxruntime_side(task):
     import onnxruntime as ort
 
@@ -131,7 +156,7 @@ def onnxruntime_side(task):
     start = time.perf_counter()
     session = ort.InferenceSession(task["path"], options, providers=["CPUExecutionProvider"])
     load = time.perf_counter() - start
-    given = drawn(task["model"], [port.name for port in session.get_inputs()])
+    given = given_to(task, [port.name for port in session.get_inputs()])
     return load, lambda: session.run(None, given)
 
 
@@ -146,21 +171,68 @@ def cupola_side(task):
     start = time.perf_counter()
     model = cupola.onnx.load(task["path"])
     load = time.perf_counter() - start
-    given = drawn(task["model"], [name for name in model.inputs if name not in model.parameters])
+    given = given_to(task, [name for name in model.inputs if name not in model.parameters])
+    found = lambda out: out if isinstance(out, tuple) else (out,)
+    if kind == "cpu":
+        # NumPy's memory is read where it is, and the results' by NumPy, as ONNX Runtime does.
+        return load, lambda: [
+            np.asarray(y) for y in found(model(**{name: mx.from_dlpack(x) for name, x in given.items()}))
+        ]
+    given = {name: mx.array(x) for name, x in given.items()}
+    mx.eval(given)
 
     def run():
-        # NumPy's memory is read where it is, and the results' by NumPy, as ONNX Runtime does.
-        found = model(**{name: mx.from_dlpack(x) for name, x in given.items()})
-        return [np.asarray(y) for y in (found if isinstance(found, tuple) else (found,))]
+        out = found(model(**given))
+        mx.eval(out)
+        mx.synchronize()
+        return out
 
     return load, run
 
 
+def torch_side(task):
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    device = torch.device("cuda" if task["device"].startswith("cuda") else "cpu")
+    start = time.perf_counter()
+    model = built(task["model"]).to(device, torch.float16 if task["dtype"] == "f16" else torch.float32)
+    given = [torch.from_numpy(x).to(device) for x in given_to(task).values()]
+    if given[0].dim() == 4:
+        model = model.to(memory_format=torch.channels_last)
+        given[0] = given[0].to(memory_format=torch.channels_last)
+    load = time.perf_counter() - start
+    if task["side"] == "torch-compile":
+        model = torch.compile(model, mode="reduce-overhead")
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+
+    def run():
+        with torch.inference_mode():
+            out = model(*given)
+        wait()
+        out = list(out.values()) if isinstance(out, dict) else [out] if torch.is_tensor(out) else list(out)
+        return Copied(out)
+
+    return load, run
+
+
+class Copied(list):
+    """Results on a device, which go to NumPy where they are looked at."""
+
+    def __iter__(self):
+        return (y.float().cpu().numpy() for y in list.__iter__(self))
+
+
 def side(task):
-    load, run = (cupola_side if task["side"] == "cupola" else onnxruntime_side)(task)
+    load, run = {"cupola": cupola_side, "onnxruntime": onnxruntime_side}.get(task["side"], torch_side)(task)
     start = time.perf_counter()
     found = run()
     first = time.perf_counter() - start
+    import numpy as np
+
+    np.savez(task["out"], *[np.asarray(y) for y in found])
+    del found
     for _ in range(WARM):
         run()
     times = []
@@ -168,9 +240,6 @@ def side(task):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    import numpy as np
-
-    np.savez(task["out"], *[np.asarray(y) for y in found])
     print(json.dumps(dict(load=load, first=first, time=statistics.median(times), peak=peak())))
 
 
@@ -193,6 +262,7 @@ def apart(a, b):
             if x.shape != y.shape:
                 return float("inf")
             if x.dtype.kind == "f" and x.size:
+                x, y = x.astype("f8"), y.astype("f8")
                 worst = max(worst, float(np.abs(x - y).max() / max(np.abs(y).max(), 1e-30)))
         return worst
 
@@ -203,6 +273,9 @@ def main():
     parser.add_argument("--device", default="cpu", help="cpu, wgpu:0 or cuda:0, of Cupola")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--batch", default="1")
+    parser.add_argument("--dtype", default="f32", help="f32, f16")
+    parser.add_argument("--peers", help="onnxruntime, torch, torch-compile; as the device is")
     parser.add_argument("--models", type=Path, default=Path.home() / ".cache/cupola/onnx-models")
     parser.add_argument("--json")
     parser.add_argument("--task", help=argparse.SUPPRESS)
@@ -210,39 +283,46 @@ def main():
     if arguments.task:
         return side(json.loads(arguments.task))
     arguments.models.mkdir(parents=True, exist_ok=True)
-    head = ["model", "ours ms", "theirs ms", "ratio", "load ms", "theirs", "first ms", "theirs", "MB", "theirs", "apart"]
-    widths = [22, 8, 9, 6, 8, 8, 9, 8, 6, 6, 8]
-    line = lambda cells: print("  ".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, w) in enumerate(zip(cells, widths))), flush=True)  # fmt: skip
+    is_cpu = arguments.device.startswith("cpu")
+    peers = (arguments.peers or ("onnxruntime" if is_cpu else "torch,torch-compile")).split(",")
+    head = ["model", "batch", "dtype", "peer", "ours ms", "theirs ms", "ratio", "load ms", "theirs", "first ms",
+            "theirs", "MB", "theirs", "apart"]  # fmt: skip
+    widths = [22, 5, 5, 13, 8, 9, 6, 8, 8, 9, 8, 6, 6, 8]
+    line = lambda cells: print("  ".join(f"{c:<{w}}" if i in (0, 3) else f"{c:>{w}}" for i, (c, w) in enumerate(zip(cells, widths))), flush=True)  # fmt: skip
     line(head)
     rows = []
-    for name in arguments.only.split(","):
+    kinds = [(batch, dtype) for batch in map(int, arguments.batch.split(",")) for dtype in arguments.dtype.split(",")]
+    for name, (batch, dtype) in itertools.product(arguments.only.split(","), kinds):
         try:
-            path = written(name, arguments.models)
+            path = written(name, arguments.models, batch, dtype)
         except Exception as error:
             print(f"{name:<22}  left out: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
             continue
         found = {}
-        for own in ("cupola", "onnxruntime"):
+        for own in ("cupola", *peers):
             out = arguments.models / f"{name}.{own}.npz"
             task = dict(side=own, model=name, path=str(path), device=arguments.device, runs=arguments.runs,
-                        threads=arguments.threads, out=str(out))  # fmt: skip
+                        threads=arguments.threads, out=str(out), batch=batch, dtype=dtype)  # fmt: skip
             run = subprocess.run([sys.executable, __file__, "--task", json.dumps(task)], capture_output=True, text=True)  # fmt: skip
             if run.returncode:
                 found[own] = run.stderr.strip().splitlines()[-1]
                 continue
             found[own] = json.loads(run.stdout.strip().splitlines()[-1]) | {"out": str(out)}
-        failed = [f"{own}: {text}" for own, text in found.items() if isinstance(text, str)]
-        if failed:
-            print(f"{name:<22}  " + "; ".join(failed))
-            continue
-        ours, theirs = found["cupola"], found["onnxruntime"]
-        difference = apart(ours.pop("out"), theirs.pop("out"))
-        rows.append(dict(model=name, cupola=ours, onnxruntime=theirs, apart=difference))
-        ms = lambda seconds: f"{1e3 * seconds:.1f}"
-        mb = lambda size: f"{size / 1e6:.0f}"
-        line([name, f"{1e3 * ours['time']:.2f}", f"{1e3 * theirs['time']:.2f}", f"{ours['time'] / theirs['time']:.2f}",
-              ms(ours["load"]), ms(theirs["load"]), ms(ours["first"]), ms(theirs["first"]), mb(ours["peak"]),
-              mb(theirs["peak"]), f"{difference:.1e}"])  # fmt: skip
+        for own in peers:
+            failed = [f"{side}: {found[side]}" for side in ("cupola", own) if isinstance(found[side], str)]
+            if failed:
+                print(f"{name:<22}  " + "; ".join(failed))
+                continue
+            ours, theirs = found["cupola"], found[own]
+            difference = apart(ours["out"], theirs["out"])
+            without = lambda side: {key: value for key, value in side.items() if key != "out"}
+            rows.append({"model": name, "batch": batch, "dtype": dtype, "cupola": without(ours), own: without(theirs),
+                         "apart": difference})  # fmt: skip
+            ms = lambda seconds: f"{1e3 * seconds:.1f}"
+            mb = lambda size: f"{size / 1e6:.0f}"
+            line([name, batch, dtype, own, f"{1e3 * ours['time']:.3f}", f"{1e3 * theirs['time']:.3f}",
+                  f"{ours['time'] / theirs['time']:.2f}", ms(ours["load"]), ms(theirs["load"]), ms(ours["first"]),
+                  ms(theirs["first"]), mb(ours["peak"]), mb(theirs["peak"]), f"{difference:.1e}"])  # fmt: skip
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
 

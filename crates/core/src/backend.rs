@@ -105,9 +105,10 @@ pub trait Backend: Send + Sync {
     /// device ([`Fails::Late`]) is nobody's error.
     fn forget_faults(&self) {}
 
-    /// An error where there are no `bytes` for what steps need besides their operands ([`Executable::own`]).
-    fn expect(&self, bytes: usize) -> Result<()> {
-        let _ = bytes;
+    /// An error where there is no room at once for pieces of so many bytes, which a step needs besides its operands
+    /// ([`Executable::own`]).
+    fn expect(&self, pieces: &[usize]) -> Result<()> {
+        let _ = pieces;
         Ok(())
     }
 
@@ -145,10 +146,11 @@ pub trait Executable: Any + Send + Sync {
         Fails::Anywhere
     }
 
-    /// Bytes that a run needs at most besides its operands, where it does not [fail](Executable::fails) for want of
-    /// them: a plan looks whether they are there before it runs ([`Backend::expect`]).
-    fn own(&self) -> usize {
-        0
+    /// The pieces of memory, in bytes, that a run needs at most at once besides its operands, where it does not
+    /// [fail](Executable::fails) for want of them: a plan looks whether they are there before it runs
+    /// ([`Backend::expect`]).
+    fn own(&self) -> Vec<usize> {
+        Vec::new()
     }
 
     /// About how much memory of the host it holds.

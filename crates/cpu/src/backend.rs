@@ -124,10 +124,10 @@ impl Backend for Cpu {
         Ok(Arc::new(Prepared::new(segment)?))
     }
 
-    fn expect(&self, bytes: usize) -> Result<()> {
+    fn expect(&self, pieces: &[usize]) -> Result<()> {
         // Kernels say the most that they can take, which is much more than they do take of large operands.
         const MOST: usize = 256 << 20;
-        memory::expect_memory(bytes.min(MOST), "an operation's own work")
+        memory::expect_memory(pieces.iter().sum::<usize>().min(MOST), "an operation's own work")
     }
 
     fn memory(&self) -> MemoryStats {

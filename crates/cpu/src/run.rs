@@ -117,10 +117,10 @@ impl Executable for Prepared {
         }
     }
 
-    fn own(&self) -> usize {
+    fn own(&self) -> Vec<usize> {
         match &self.kernel {
-            CpuKernel::Map(_) | CpuKernel::Reduce(_) | CpuKernel::Rows(_) => 0,
-            CpuKernel::Op { op, .. } => op.own(),
+            CpuKernel::Map(_) | CpuKernel::Reduce(_) | CpuKernel::Rows(_) => Vec::new(),
+            CpuKernel::Op { op, .. } => vec![op.own()],
         }
     }
 

@@ -858,3 +858,37 @@ def test_threads_see_a_change_that_fails_before_or_after():
         assert z.tolist() == [2] * 8
 
 
+
+
+def test_scratch_memory_that_is_not_there_costs_no_update(device):
+    """What is done last needs memory beside its operands, when the state has been overwritten."""
+    if cc.default_device() != cc.Device("cuda"):
+        pytest.skip("on CUDA, whose memory is the test's alone; crates/cupola/tests/little_memory.rs is about wgpu")
+    fresh = lambda: cc.eval(x := cc.zeros(1 << 20, cc.uint8) + 1) or x  # noqa: E731
+    small, held, size = [fresh() for _ in range(64)], [], 1 << 30
+    while size >= 1 << 20:
+        try:
+            held.append(cc.zeros(size, cc.uint8) + 1)
+            cc.eval(held[-1])
+        except MemoryError:
+            held.pop()
+            size >>= 1
+    failed = 0
+    for free in range(8, 60, 2):
+        del small[64 - free :]
+        table, state = cc.arange(8.0), cc.ones(1 << 20) + 1
+        index = computed(3)
+        cc.eval(table, state, index)
+        # Who wants to know the index waits for it before the update, so that the steps do not run as one.
+        state = state * cc.take(table, index)
+        other = cc.sort(state)
+        try:
+            cc.eval(state, other)
+        except MemoryError:
+            failed += 1
+        small.clear()
+        assert np.all(np.array(state) == 6)
+        assert np.all(np.array(other) == 6)
+        del state, other
+        small = [fresh() for _ in range(64 - free)]
+    assert failed > 0

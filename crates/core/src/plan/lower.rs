@@ -132,7 +132,7 @@ pub(super) fn finish(
         let is_early = steps[last].prepared.executable.fails() == Fails::Early;
         if is_early { last } else { last + 1 }
     });
-    let own = executables.iter().map(|executable| executable.own()).max().unwrap_or(0);
+    let own = most(executables.iter().map(|executable| executable.own()).collect());
     let makers = if late.is_empty() { Vec::new() } else { makers(&steps, slots.len()) };
     Plan {
         runs: AtomicU64::new(0),
@@ -164,6 +164,25 @@ fn main_slot(kind: &GroupKind<'_>) -> Option<Slot> {
         GroupKind::Reduce { slot, .. } => Some(*slot),
         GroupKind::Map | GroupKind::Rows { .. } => None,
     }
+}
+
+/// Those of lists of pieces that do not fit into the pieces of another.
+fn most(mut lists: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+    for pieces in &mut lists {
+        pieces.retain(|&bytes| bytes > 0);
+        pieces.sort_unstable_by(|a, b| b.cmp(a));
+    }
+    let fits = |pieces: &[usize], into: &[usize]| {
+        pieces.len() <= into.len() && pieces.iter().zip(into).all(|(own, room)| own <= room)
+    };
+    let mut kept: Vec<Vec<usize>> = Vec::new();
+    for pieces in lists.into_iter().filter(|pieces| !pieces.is_empty()) {
+        if !kept.iter().any(|other| fits(&pieces, other)) {
+            kept.retain(|other| !fits(other, &pieces));
+            kept.push(pieces);
+        }
+    }
+    kept
 }
 
 /// The steps that can fail, and what the device tells late. Indices that a former step looked at are

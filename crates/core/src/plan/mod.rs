@@ -64,8 +64,8 @@ pub(crate) struct Plan {
     leaves: usize,
     /// The first step that may overwrite a leaf: none after it can fail.
     point_of_no_return: usize,
-    /// Bytes that a step needs besides its operands, at most.
-    own: usize,
+    /// The pieces of memory that steps need besides their operands, where no other step needs as much.
+    own: Vec<Vec<usize>>,
     /// Indices that the device looks at, and tells late if they are wrong.
     late: Vec<LateCheck>,
     /// The one step that writes to each slot; empty where nothing is looked at late.

@@ -290,14 +290,15 @@ impl Plan {
         check(leaves)?;
         let lines = holders::wants_lines().then_some(parameters);
         let memory = self.place(leaves, None, backend, lines)?;
-        if self.own > 0 {
-            backend.expect(self.own)?;
-        }
         // Where the device may find a wrong index, it is waited for before anything is overwritten.
         let is_known = self.indices_are_known(leaves, parameters);
         let waits = (!is_known).then(|| memory.overwrites.min(self.steps.len()));
         let as_one = self.sequence.as_ref();
         let as_one = as_one.filter(|_| waits.is_none_or(|at| at == self.steps.len()));
+        // Steps that run as one find their memory before the first of them does.
+        if as_one.is_none() {
+            self.own.iter().try_for_each(|pieces| backend.expect(pieces))?;
+        }
         self.runs.fetch_add(1, Ordering::Relaxed);
         let on_host = || self.steps.iter().any(|step| step.prepared.is_on_host());
         let watch = Watch::begin(backend, &self.shares, self.steps.len(), on_host);

@@ -28,6 +28,7 @@ impl PreparedConvolution {
     /// compute it.
     pub fn new(gpu: &Arc<Gpu>, geometry: &Geometry) -> Result<Self> {
         let plan = operations(gpu, geometry)?.plan(WORKSPACE)?;
+        gpu.workspace()?;
         let numbers = geometry.order().map(|tensor| tensor as i64 + 1);
         Ok(PreparedConvolution { numbers, plan })
     }

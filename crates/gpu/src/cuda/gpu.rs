@@ -428,8 +428,16 @@ impl Gpu {
 
     /// [`lane::WORKSPACE`] bytes that a library may use while it runs on this thread's lane.
     pub fn workspace(self: &Arc<Self>) -> Result<CUdeviceptr> {
-        let made = self.lane().workspace.get_or_init(|| self.alloc(lane::WORKSPACE));
-        self.start(made.as_ref().map_err(Clone::clone)?)
+        let place = &self.lane().workspace;
+        let made = match place.get() {
+            Some(made) => made,
+            // What was not there the first time may be there the next.
+            None => {
+                let made = self.alloc(lane::WORKSPACE)?;
+                place.get_or_init(|| made)
+            }
+        };
+        self.start(made)
     }
 
     /// Where a buffer of this device starts.

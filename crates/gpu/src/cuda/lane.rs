@@ -42,7 +42,7 @@ pub struct Lane {
     /// None where they cannot be.
     pub answers: OnceLock<Option<Mutex<Answers>>>,
     /// Memory that libraries use while they run.
-    pub workspace: OnceLock<Result<Buffer>>,
+    pub workspace: OnceLock<Buffer>,
     /// How often it was given work.
     given: AtomicU64,
     /// Its end, as it was when another lane last asked for it.

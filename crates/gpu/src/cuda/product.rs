@@ -112,6 +112,7 @@ impl PreparedProduct {
         let prepared = PreparedProduct { product, choices: Default::default() };
         let aligned = prepared.product.alignment([0; 3]);
         prepared.choice(gpu, aligned)?;
+        gpu.workspace()?;
         Ok(prepared)
     }
 

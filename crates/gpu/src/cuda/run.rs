@@ -297,6 +297,10 @@ impl Executable for Prepared {
         }
     }
 
+    fn own(&self) -> Vec<usize> {
+        vec![self.scratch_bytes]
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let gpu = &self.gpu;
         gpu.enter()?;

@@ -15,6 +15,8 @@ use crate::ir::Target;
 pub struct Restrictions {
     /// The most bytes of a buffer that a kernel may bind; at least 1024.
     pub binding: Option<u64>,
+    /// The most bytes of all buffers at once.
+    pub memory: Option<u64>,
     /// No subgroup operations.
     pub no_subgroups: bool,
     /// No elements of 16 bits: they lie in words.
@@ -39,6 +41,7 @@ pub(super) fn restrictions() -> Restrictions {
         let without = |name: &str| text.split(',').any(|word| word.trim() == name);
         Restrictions {
             binding: None,
+            memory: None,
             no_subgroups: without("subgroups"),
             no_int16: without("int16"),
             no_mapping: without("mapping"),
@@ -133,6 +136,7 @@ impl Wgpu {
         let max_bindings = (limits.max_storage_buffers_per_shader_stage as usize).min(64);
         let options = Options {
             max_binding: without.binding.map_or(u64::MAX, |b| b.max(1024)),
+            max_memory: without.memory.unwrap_or(u64::MAX),
             mapped: features.contains(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS),
         };
         let kept = Kept::open(&device, &info);

@@ -145,6 +145,10 @@ impl Backend for Wgpu {
         self.queue.alloc(bytes)
     }
 
+    fn expect(&self, pieces: &[usize]) -> Result<()> {
+        self.queue.pieces(pieces).map(|_| ())
+    }
+
     fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
         self.queue.upload(bytes)
     }

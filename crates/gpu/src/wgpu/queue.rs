@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use cupola_core::backend::{Buffer, MemoryStats};
 use cupola_core::{DType, Device, Error, Result, interrupt};
+use smallvec::SmallVec;
 use wgpu::naga;
 use wgpu::wgc::pipeline::CreateShaderModuleError;
 
@@ -73,6 +74,8 @@ impl Kept {
 pub struct Options {
     /// The most bytes that a kernel may bind, where the device could bind more.
     pub max_binding: u64,
+    /// The most bytes of all buffers, where the device has more.
+    pub max_memory: u64,
     /// Whether the host maps the memory that kernels use.
     pub mapped: bool,
 }
@@ -107,6 +110,7 @@ pub struct Queue {
     args_step: u64,
     max_binding: u64,
     max_buffer: u64,
+    max_memory: u64,
     /// What the start of a binding is a multiple of.
     align: u64,
     mishaps: Arc<Mishaps>,
@@ -205,6 +209,7 @@ impl Queue {
                 .min(options.max_binding)
                 .min(u64::from(u32::MAX) / 256 * 256),
             max_buffer: limits.max_buffer_size,
+            max_memory: options.max_memory,
             align: u64::from(limits.min_storage_buffer_offset_alignment).max(16),
             mishaps,
             faults: Faults::default(),
@@ -359,7 +364,16 @@ fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_invocati
         Ok(Buffer::new(GpuMemory::new(buffer, bytes, class, self.own, Some(self.buffers.clone()))))
     }
 
+    /// Memory of so many bytes each, at once.
+    pub fn pieces(&self, sizes: &[usize]) -> Result<SmallVec<[Buffer; 4]>> {
+        sizes.iter().map(|&bytes| self.alloc(bytes)).collect()
+    }
+
     fn create(&self, size: u64) -> Option<wgpu::Buffer> {
+        let MemoryStats { active, cached, .. } = self.memory();
+        if size > self.max_memory.saturating_sub((active + cached) as u64) {
+            return None;
+        }
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,

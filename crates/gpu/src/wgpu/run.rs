@@ -189,7 +189,7 @@ impl Ready {
         };
         let dispatches =
             self.vectors.as_ref().filter(|dispatches| dispatches.fit(start)).unwrap_or(&self.plain);
-        let scratch = buffers(queue, &dispatches.scratch)?;
+        let scratch = queue.pieces(&dispatches.scratch)?;
         let mut bound: SmallVec<[Bound<'_>; 8]> = SmallVec::new();
         let mut words: SmallVec<[u32; 16]> = SmallVec::new();
         for dispatch in &dispatches.list {
@@ -222,10 +222,6 @@ impl Ready {
     }
 }
 
-fn buffers(queue: &Queue, sizes: &[usize]) -> Result<SmallVec<[Buffer; 4]>> {
-    sizes.iter().map(|&bytes| queue.alloc(bytes)).collect()
-}
-
 impl Executable for Prepared {
     /// Indices are looked at on the device.
     fn fails(&self) -> Fails {
@@ -233,8 +229,22 @@ impl Executable for Prepared {
         if looks { Fails::Late } else { Fails::Never }
     }
 
+    fn own(&self) -> Vec<usize> {
+        // Pieces run in turn: the largest of each is the largest of all, and so on.
+        let mut most: Vec<usize> = Vec::new();
+        for piece in &self.pieces {
+            for dispatches in [Some(&piece.plain), piece.vectors.as_ref()].into_iter().flatten() {
+                let mut scratch = dispatches.scratch.clone();
+                scratch.sort_unstable_by(|a, b| b.cmp(a));
+                most.resize(most.len().max(scratch.len()), 0);
+                most.iter_mut().zip(scratch).for_each(|(most, bytes)| *most = bytes.max(*most));
+            }
+        }
+        [&self.shared[..], &most].concat()
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
-        let shared = buffers(&self.queue, &self.shared)?;
+        let shared = self.queue.pieces(&self.shared)?;
         self.pieces.iter().try_for_each(|piece| piece.run(&self.queue, args, &shared))
     }
 }
