@@ -6,6 +6,7 @@
 //! evaluated, and loops are unrolled. What was recorded for inputs of certain shapes is kept (`kept`), and runs as
 //! one operation from then on.
 
+mod attended;
 mod element;
 mod export;
 mod graph;

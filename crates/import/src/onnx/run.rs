@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use cupola_core::{Device, Stream, device};
 
+use super::attended;
 use super::error::Fault;
 use super::graph::{Attribute, Graph, Step, Target};
 use super::model::Function;
@@ -180,7 +181,12 @@ impl<'a> Run<'a> {
         let folds = sizes || folds(step, &inputs);
         let node = Node { step, inputs, scope, run: self };
         if !folds {
-            return apply(&node);
+            if let Some(joined) = attended::product(step, &node.inputs)? {
+                return Ok(joined);
+            }
+            let mut outputs = apply(&node)?;
+            attended::note(step, &node.inputs, &mut outputs)?;
+            return Ok(outputs);
         }
         let mut outputs = device::with_stream(Stream::of(Device::CPU), || apply(&node))?;
         outputs.iter_mut().for_each(Value::fold);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cupola_core::{Array, Device, Stream, device};
 
+use super::attended::Attended;
 use super::element::Element;
 use super::error::Fault;
 use crate::numbers::is_small;
@@ -17,6 +18,8 @@ pub struct Tensor {
     pub element: Element,
     /// Whether it depends on sizes and constants only, and is small.
     pub(crate) folded: bool,
+    /// What it is on the way to attention.
+    pub(crate) attended: Option<Arc<Attended>>,
 }
 
 impl Tensor {
@@ -29,21 +32,21 @@ impl Tensor {
             let (have, want) = (array.dtype(), element.dtype());
             return Err(Fault::invalid(format!("elements of {element} are in {want}, not {have}")));
         }
-        Ok(Tensor { array, element, folded: false })
+        Ok(Tensor { array, element, folded: false, attended: None })
     }
 
     /// One integer that the host knows.
     pub(crate) fn folded_int(value: i64) -> Result<Tensor, Fault> {
         let made = || Array::from_slice(&[value], ());
         let array = device::with_stream(Stream::of(Device::CPU), made)?;
-        Ok(Tensor { array, element: Element::Int64, folded: true })
+        Ok(Tensor { array, element: Element::Int64, folded: true, attended: None })
     }
 }
 
 impl From<Array> for Tensor {
     fn from(array: Array) -> Self {
         let element = Element::of(array.dtype());
-        Tensor { array, element, folded: false }
+        Tensor { array, element, folded: false, attended: None }
     }
 }
 
