@@ -862,7 +862,7 @@ def test_threads_see_a_change_that_fails_before_or_after():
 
 def test_scratch_memory_that_is_not_there_costs_no_update(device):
     """What is done last needs memory beside its operands, when the state has been overwritten."""
-    if cc.default_device() != cc.Device("cuda"):
+    if cc.default_device() != cc.Device(cc.DeviceType.cuda):
         pytest.skip("on CUDA, whose memory is the test's alone; crates/cupola/tests/little_memory.rs is about wgpu")
     fresh = lambda: cc.eval(x := cc.zeros(1 << 20, cc.uint8) + 1) or x  # noqa: E731
     small, held, size = [fresh() for _ in range(64)], [], 1 << 30

@@ -31,6 +31,8 @@ pub struct Geometry {
     pub padding: [i64; 2],
     /// Steps between kernel elements.
     pub dilation: [i64; 2],
+    /// The inputs that do not lie so, and have to be put in order first.
+    pub unordered: [bool; 2],
 }
 
 impl Geometry {
@@ -56,6 +58,9 @@ impl Geometry {
         }
         let [x, w, y] = conv.role.arranged([a, b, out]);
         let tensors = [tensor(x)?, tensor(w)?, tensor(y)?];
+        if !is_dense(out) {
+            return None;
+        }
         let fits = |channels: i64| {
             let channels = channels as usize;
             channels >= FEWEST_CHANNELS && channels.is_multiple_of(unit)
@@ -69,6 +74,7 @@ impl Geometry {
             stride: pair(&conv.stride)?,
             padding: pair(&padding)?,
             dilation: pair(&conv.dilation)?,
+            unordered: [!is_dense(a), !is_dense(b)],
         })
     }
 
@@ -83,15 +89,19 @@ fn pair(values: &[usize]) -> Option<[i64; 2]> {
     Some([i64::try_from(rows).ok()?, i64::try_from(columns).ok()?])
 }
 
-/// A dense operand of four axes, the channels last; small enough for offsets of 32 bits.
+/// Whether an operand lies in order.
+fn is_dense(operand: &Operand) -> bool {
+    let shape = &operand.aval.shape;
+    (operand.strides.iter().zip(&shape.row_major()).zip(&shape[..]))
+        .all(|((step, dense), &size)| size == 1 || step == dense)
+}
+
+/// An operand of four axes as it lies in order, the channels last; small enough for offsets of 32 bits.
 fn tensor(operand: &Operand) -> Option<Tensor> {
     let shape = &operand.aval.shape;
     let &[first, rows, columns, channels] = &shape[..] else { return None };
-    let dense = shape.row_major();
-    let is_dense = (operand.strides.iter().zip(&dense).zip(&shape[..]))
-        .all(|((step, dense), &size)| size == 1 || step == dense);
     let size = shape.size();
-    (is_dense && size > 0 && size <= i32::MAX as usize).then_some(())?;
+    (size > 0 && size <= i32::MAX as usize).then_some(())?;
     let [f, r, c, l] = [first, rows, columns, channels].map(|size| size as i64);
     Some(Tensor { sizes: [f, l, r, c], steps: [r * c * l, 1, c * l, l] })
 }
@@ -183,7 +193,19 @@ mod tests {
         let none = [[0, 56, 28, 32], W, [0, 56, 28, 64]];
         assert!(!is_taken(&plain, none, DType::F32, true));
         let mut view = segment(&plain, [X, W, Y], DType::F32);
-        view.inputs[0].strides[0] *= 2;
+        view.outputs[0].strides[0] *= 2;
         assert_eq!(Geometry::of(&plain, &view, true), None);
+    }
+
+    #[test]
+    fn inputs_that_lie_in_another_order_are_put_in_order() {
+        let plain = conv(ConvRole::Forward, DType::F16);
+        let dense = segment(&plain, [X, W, Y], DType::F16);
+        let mut turned = dense.clone();
+        turned.inputs[1].strides = smallvec![9 * 32, 3, 1, 9];
+        let [dense, turned] = [dense, turned].map(|segment| Geometry::of(&plain, &segment, true));
+        let (dense, turned) = (dense.expect("dense"), turned.expect("turned"));
+        assert_eq!((dense.unordered, turned.unordered), ([false, false], [false, true]));
+        assert_eq!(turned, Geometry { unordered: [false, true], ..dense });
     }
 }

@@ -38,8 +38,23 @@ pub struct Product {
     pub matrices: [Matrix; 3],
     /// How many matrices are in a batch.
     pub count: usize,
+    /// Whether a row of the result is a column of the library's.
+    pub lies_by_rows: bool,
+    /// What is done with it before it is rounded.
+    pub beside: Beside,
     /// Where each batch starts in the regions of the inputs and of the output, in elements.
     pub starts: Vec<[usize; 3]>,
+}
+
+/// What the library does with a product, in this order, before it rounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Beside {
+    /// An array is added, which lies as the result does.
+    pub array: bool,
+    /// A row is added to each row.
+    pub row: bool,
+    /// What is below zero becomes zero.
+    pub least: bool,
 }
 
 /// An operand's axes: its own two, and how far a step along each batch axis goes.
@@ -122,7 +137,8 @@ impl Product {
             false => [matrix(0, false), matrix(1, false), matrix(2, false)],
         };
         let tf32 = from == DType::F32 && dot.precision == MatmulPrecision::Tf32;
-        Some(Product { from, to: dot.result, tf32, matrices, count, starts })
+        let (lies_by_rows, beside) = (lies[2].by_rows, Beside::default());
+        Some(Product { from, to: dot.result, tf32, matrices, count, lies_by_rows, beside, starts })
     }
 
     /// The largest power of two, up to 256, that divides the places of all matrices in bytes,

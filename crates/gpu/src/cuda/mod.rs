@@ -4,6 +4,7 @@
 //! first device of the kind is asked for. Where one is missing there are no devices, and
 //! [`absence`] says why.
 
+mod absorb;
 mod answer;
 mod attention;
 mod commands;

@@ -1,18 +1,21 @@
 //! Matrix products through cuBLASLt.
 
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use cudarc::cublaslt::sys::{self, cublasComputeType_t as Compute, cudaDataType as Data};
+use cudarc::cublaslt::sys::{
+    self, cublasComputeType_t as Compute, cublasLtMatmulDescAttributes_t as Attribute,
+    cudaDataType as Data,
+};
 use cudarc::driver::sys::{CUstream, cuStreamSynchronize};
 use cupola_core::{DType, Error, Result};
 
 use super::commands::Library;
-use super::gpu::Gpu;
+use super::gpu::{Gpu, lock};
 use super::lane::WORKSPACE;
 use super::library;
-use super::matrices::{Matrix, Product};
+use super::matrices::{Beside, Matrix, Product};
 
 /// The alignments that products are prepared for: less than what is asked for is always true.
 const ALIGNMENTS: [u32; 5] = [256, 16, 8, 4, 2];
@@ -65,7 +68,8 @@ pub struct PreparedProduct {
 
 /// What the library needs to be told.
 struct Choice {
-    operation: Descriptor,
+    /// Held from where the row of a call is told to the call.
+    operation: Mutex<Descriptor>,
     layouts: [Layout; 3],
     /// The ways that the library knows, those first that it holds to be fast.
     algorithms: Vec<sys::cublasLtMatmulAlgo_t>,
@@ -83,6 +87,17 @@ unsafe impl Sync for Choice {}
 struct Descriptor(sys::cublasLtMatmulDesc_t);
 struct Layout(sys::cublasLtMatrixLayout_t);
 struct Preference(sys::cublasLtMatmulPreference_t);
+
+impl Descriptor {
+    /// Sets an attribute, which is of the value's type.
+    fn set<T>(&self, gpu: &Gpu, attribute: Attribute, value: &T) -> Result<()> {
+        let (place, size) = bytes_of(value);
+        // SAFETY: the library reads so many bytes there, and not after the call.
+        explain(gpu, unsafe {
+            sys::cublasLtMatmulDescSetAttribute(self.0, attribute, place, size)
+        })
+    }
+}
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
@@ -135,11 +150,15 @@ impl PreparedProduct {
 
 impl Library for PreparedProduct {
     fn enqueue(&self, gpu: &Arc<Gpu>, stream: CUstream, places: &[u64]) -> Result<()> {
-        let &[first, second, result] = places else {
+        let Beside { array, row, .. } = self.product.beside;
+        let [first, second, result, more @ ..] = places else {
             return Err(gpu.error("a product has two factors and a result"));
         };
-        let places = [first, second, result];
-        let choice = self.choice(gpu, self.product.alignment(places))?;
+        let mut more = more.iter().copied();
+        let mut next = |is_there: bool| is_there.then(|| more.next()).flatten();
+        let places =
+            Places { regions: [*first, *second, *result], row: next(row), array: next(array) };
+        let choice = self.choice(gpu, self.product.alignment(places.regions))?;
         // What is being recorded for later cannot be timed.
         if stream == gpu.stream() && choice.fastest.get().is_none() {
             let fastest = self.fastest(gpu, choice, places)?;
@@ -160,7 +179,7 @@ impl PreparedProduct {
     }
 
     /// Tries some of the ways on the operands themselves: each writes the same result.
-    fn fastest(&self, gpu: &Arc<Gpu>, choice: &Choice, places: [u64; 3]) -> Result<usize> {
+    fn fastest(&self, gpu: &Arc<Gpu>, choice: &Choice, places: Places) -> Result<usize> {
         let count = if self.multiplications() < WORTHWHILE { 1 } else { tries() };
         let count = count.min(choice.algorithms.len());
         if count < 2 {
@@ -206,30 +225,38 @@ impl PreparedProduct {
         stream: CUstream,
         choice: &Choice,
         which: usize,
-        places: [u64; 3],
+        places: Places,
     ) -> Result<()> {
         let (products, workspace) = (self.products(gpu)?, gpu.workspace()?);
         let Product { from, to, matrices, .. } = &self.product;
         let (one, zero) = (Factor::one(*from), Factor::ZERO);
+        let operation = lock(&choice.operation);
+        if let Some(row) = &places.row {
+            operation.set(gpu, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, row)?;
+        }
         for start in &self.product.starts {
             let at = |matrix: &Matrix| {
                 let size = if matrix.region == 2 { to.size() } else { from.size() };
-                places[matrix.region] + (start[matrix.region] * size) as u64
+                places.regions[matrix.region] + (start[matrix.region] * size) as u64
             };
             let [left, right, out] = [0, 1, 2].map(|m| at(&matrices[m]));
+            let (there, factor) = match places.array {
+                Some(array) => (array + (start[2] * to.size()) as u64, &one),
+                None => (out, &zero),
+            };
             // SAFETY: the descriptors fit the regions, which the planner has laid out so; the
             // factors are read before the call returns.
             let code = unsafe {
                 sys::cublasLtMatmul(
                     products.handle,
-                    choice.operation.0,
+                    operation.0,
                     one.place(),
                     left as *const c_void,
                     choice.layouts[0].0,
                     right as *const c_void,
                     choice.layouts[1].0,
-                    zero.place(),
-                    out as *const c_void,
+                    factor.place(),
+                    there as *const c_void,
                     choice.layouts[2].0,
                     out as *mut c_void,
                     choice.layouts[2].0,
@@ -243,6 +270,14 @@ impl PreparedProduct {
         }
         Ok(())
     }
+}
+
+/// Where a product's regions start, and what it takes beside its factors.
+#[derive(Clone, Copy)]
+struct Places {
+    regions: [u64; 3],
+    row: Option<u64>,
+    array: Option<u64>,
 }
 
 /// How many ways are tried: `CUPOLA_CUBLAS_TRIES`, 1 for the library's own first choice.
@@ -297,18 +332,22 @@ impl Choice {
         // SAFETY: the place is there.
         explain(gpu, unsafe { sys::cublasLtMatmulDescCreate(&mut operation, compute, scale) })?;
         let operation = Descriptor(operation);
-        use sys::cublasLtMatmulDescAttributes_t as Attribute;
         for (matrix, attribute) in [
             (left, Attribute::CUBLASLT_MATMUL_DESC_TRANSA),
             (right, Attribute::CUBLASLT_MATMUL_DESC_TRANSB),
         ] {
             // The library's numbers for a matrix as it is, and for its transpose.
-            let how = i32::from(matrix.is_transposed);
-            // SAFETY: the attribute is a 32-bit number.
-            explain(gpu, unsafe {
-                let (place, size) = bytes_of(&how);
-                sys::cublasLtMatmulDescSetAttribute(operation.0, attribute, place, size)
-            })?;
+            operation.set(gpu, attribute, &i32::from(matrix.is_transposed))?;
+        }
+        use sys::cublasLtEpilogue_t as Epilogue;
+        let epilogue = match (product.beside.row, product.beside.least) {
+            (false, false) => None,
+            (false, true) => Some(Epilogue::CUBLASLT_EPILOGUE_RELU),
+            (true, false) => Some(Epilogue::CUBLASLT_EPILOGUE_BIAS),
+            (true, true) => Some(Epilogue::CUBLASLT_EPILOGUE_RELU_BIAS),
+        };
+        if let Some(epilogue) = epilogue {
+            operation.set(gpu, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &(epilogue as i32))?;
         }
         let layouts = [
             layout(gpu, left, product.from, product.count)?,
@@ -319,6 +358,7 @@ impl Choice {
         // SAFETY: the library is loaded; the call has no conditions.
         let version = unsafe { sys::cublasLtGetVersion() };
         let name = format!("cuBLASLt {version} {product:?} {alignment} of {}", tries());
+        let operation = Mutex::new(operation);
         Ok(Choice { operation, layouts, algorithms, fastest: OnceLock::new(), name })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cupola_core::backend::{Args, Executable, Fails, Kernel, Segment};
+use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Segment};
 use cupola_core::prim::{Composite, KernelOp, Linalg};
 use cupola_core::{DType, Error, Result};
 
@@ -10,10 +10,11 @@ use super::attention::{self, PreparedAttention};
 use super::commands::{Command, Commands, LaunchConfig, Library};
 use super::convolution;
 use super::dnn::{ALIGNMENT, Dnn};
+use super::absorb::absorbed;
 use super::geometry::Geometry;
 use super::gpu::{Gpu, slower};
 use super::linalg::{self, Checked, Solver, Solvers, Stage};
-use super::matrices::Product;
+use super::matrices::{Beside, Product};
 use super::product::{self, Products};
 use super::transform::{self, PreparedTransform, Transform};
 use crate::emit::dynamic_shared;
@@ -38,7 +39,9 @@ pub struct Prepared {
     is_alone: bool,
     /// Regions that have to start at multiples of so many elements.
     takes: Vec<Taken>,
-    /// What runs where one does not.
+    /// A run-time scalar that has to be zero.
+    zero: Option<usize>,
+    /// What runs where one of these is not so.
     otherwise: Option<Box<Otherwise>>,
 }
 
@@ -86,6 +89,7 @@ impl Prepared {
             is_checked: false,
             is_alone: false,
             takes: Vec::new(),
+            zero: None,
             otherwise: None,
         };
         let missing =
@@ -97,15 +101,17 @@ impl Prepared {
             return Ok(prepared);
         }
         match library_call(gpu, segment, target) {
-            Some(Called { call, takes, scratch, before, after }) => {
+            Some(Called { call, takes, scratch, before, after, left, zero }) => {
                 (prepared.scratch, prepared.scratch_bytes) = arrange(&scratch);
                 before.into_iter().try_for_each(|launch| prepared.add(launch))?;
                 prepared.dispatches.push(call);
                 prepared.takes.extend(takes);
                 after.into_iter().try_for_each(|launch| prepared.add(launch))?;
-                if let Some(epilogue) = &segment.epilogue {
+                let epilogue = left.unwrap_or_else(|| segment.epilogue.clone());
+                if let Some(epilogue) = &epilogue {
                     prepared.add(map::epilogue(epilogue, segment, target).map_err(missing)?)?;
                 }
+                prepared.zero = zero;
             }
             None => {
                 let program = program(segment, target).map_err(missing)?;
@@ -164,14 +170,19 @@ struct Called {
     /// Bytes of memory that it needs while it runs.
     scratch: Vec<usize>,
     /// Kernels that run before and after it.
-    before: Option<Launch>,
+    before: Vec<Launch>,
     after: Option<Launch>,
+    /// What is left of the segment's epilogue, where the library does a part of it.
+    left: Option<Option<Epilogue>>,
+    /// A run-time scalar that it takes for zero.
+    zero: Option<usize>,
 }
 
 impl Called {
     fn new(library: impl Library + 'static, regions: &[BufferRef]) -> Called {
         let call = Dispatch::Call(Arc::new(library), regions.to_vec());
-        Called { call, takes: Vec::new(), scratch: Vec::new(), before: None, after: None }
+        let takes = Vec::new();
+        Called { call, takes, scratch: Vec::new(), before: Vec::new(), after: None, left: None, zero: None }
     }
 
     /// This, where the library takes these regions at multiples of so many bytes.
@@ -189,6 +200,9 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
         {
             let product = Product::of(dot, segment)?;
             Products::on(gpu)?;
+            if let Some(called) = product_with_more(gpu, &product, segment, target) {
+                return Some(called);
+            }
             Some(Called::new(product::PreparedProduct::new(gpu, product).ok()?, &REGIONS))
         }
         // Without vectors, regions start anywhere.
@@ -197,7 +211,17 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
             Dnn::on(gpu)?;
             let made = convolution::PreparedConvolution::new(gpu, &geometry);
             let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
-            Some(Called::new(made, &REGIONS).aligned(&REGIONS, ALIGNMENT, geometry.dtype))
+            let (mut regions, mut scratch, mut before) = (REGIONS, Vec::new(), Vec::new());
+            for input in (0..2).filter(|&input| geometry.unordered[input]) {
+                regions[input] = BufferRef::Scratch(scratch.len());
+                before.push(map::ordered(segment, input, scratch.len(), target).ok()?);
+                scratch.push(segment.inputs[input].aval.shape.size() * geometry.dtype.size());
+            }
+            let taken: Vec<BufferRef> = (regions.iter().copied())
+                .filter(|region| !matches!(region, BufferRef::Scratch(_)))
+                .collect();
+            let called = Called::new(made, &regions).aligned(&taken, ALIGNMENT, geometry.dtype);
+            Some(Called { scratch, before, ..called })
         }
         // It wants real numbers to start where complex ones do.
         Kernel::Op(KernelOp::Fft(op)) if target.vector_bytes > 0 => {
@@ -246,11 +270,37 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
             let regions = [&tensors[..], &[0, 1, 2].map(BufferRef::Scratch)].concat();
             let called = Called::new(made, &regions);
             let called = called.aligned(&tensors, ALIGNMENT, geometry.dtype);
-            let before = Some(kernels::logarithms(segment, target).ok()?);
+            let before = vec![kernels::logarithms(segment, target).ok()?];
             Some(Called { scratch, before, ..called })
         }
         _ => None,
     }
+}
+
+/// A product with the beginning of its epilogue, where the library has a way to do both.
+fn product_with_more(
+    gpu: &Arc<Gpu>,
+    product: &Product,
+    segment: &Segment,
+    target: &Target,
+) -> Option<Called> {
+    // Without vectors, regions start anywhere.
+    let done = absorbed(segment, product).filter(|_| target.vector_bytes > 0)?;
+    let beside = Beside {
+        array: done.array.is_some(),
+        row: done.row.is_some(),
+        least: done.least.is_some(),
+    };
+    let product = Product { beside, ..product.clone() };
+    let made = product::PreparedProduct::new(gpu, product).ok()?;
+    let more: Vec<BufferRef> =
+        [done.row, done.array].into_iter().flatten().map(BufferRef::Input).collect();
+    let dtype = segment.outputs[0].aval.dtype;
+    let called = Called::new(made, &[&REGIONS[..], &more].concat()).aligned(&more, 16, dtype);
+    let left = segment.epilogue.as_ref().and_then(|epilogue| {
+        Some(Epilogue { body: done.rest.clone()?, first_input: epilogue.first_input })
+    });
+    Some(Called { left: Some(left), zero: done.least, ..called })
 }
 
 /// What libraries work on.
@@ -316,9 +366,10 @@ impl Executable for Prepared {
 }
 
 impl Prepared {
-    /// This, or what runs where a region does not start at a multiple; the device has been entered.
+    /// This, or what runs where a region or a scalar is not as it takes for granted; the device has been entered.
     pub fn fitting(&self, args: &Args<'_>) -> Result<&Prepared> {
-        match self.otherwise.as_deref().filter(|_| !self.is_aligned(args)) {
+        let is_zero = self.zero.is_none_or(|at| args.scalars[at] == [0; 8]);
+        match self.otherwise.as_deref().filter(|_| !is_zero || !self.is_aligned(args)) {
             None => Ok(self),
             Some(Otherwise { segment, target, made }) => {
                 let made = made.get_or_init(|| Prepared::new(&self.gpu, segment, target));

@@ -7,7 +7,7 @@ use cupola_core::backend::{Epilogue, Segment};
 use super::turn::Turn;
 use super::view::{Axes, View, Walk, unflatten};
 use super::{Draft, Launch, Missing};
-use crate::ir::{Number, Target, Val};
+use crate::ir::{Access, Number, Target, Val};
 
 /// Threads in a block.
 pub(super) const BLOCK: u32 = 256;
@@ -31,6 +31,22 @@ pub fn copy(segment: &Segment, target: &Target) -> Result<Launch, Missing> {
     let (from, to) = (k.input(segment, 0), k.output(segment, 0));
     let axes = Axes::joined(&out.aval.shape, &[&x.strides, &out.strides]);
     let body = Body::copy(out.aval.shape.clone(), out.aval.dtype);
+    let threads = elements(&k, &body, &axes, &[from], &[to]);
+    k.launch_over(threads)
+}
+
+/// A copy of an input in scratch memory, in order.
+pub fn ordered(
+    segment: &Segment,
+    input: usize,
+    scratch: usize,
+    target: &Target,
+) -> Result<Launch, Missing> {
+    let k = Draft::new("ordered", BLOCK, segment, target)?;
+    let x = &segment.inputs[input];
+    let (from, to) = (k.input(segment, input), k.scratch(scratch, x.aval.dtype, Access::Write));
+    let axes = Axes::joined(&x.aval.shape, &[&x.strides, &x.aval.shape.row_major()]);
+    let body = Body::copy(x.aval.shape.clone(), x.aval.dtype);
     let threads = elements(&k, &body, &axes, &[from], &[to]);
     k.launch_over(threads)
 }
