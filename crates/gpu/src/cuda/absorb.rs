@@ -20,8 +20,8 @@ pub struct Absorbed {
     pub rest: Option<Body>,
 }
 
-/// The beginning of a segment's epilogue that the library can do.
-pub fn absorbed(segment: &Segment, product: &Product) -> Option<Absorbed> {
+/// The beginning of a segment's epilogue that the library can do; only sums where it `only_adds`.
+pub fn absorbed(segment: &Segment, product: &Product, only_adds: bool) -> Option<Absorbed> {
     let epilogue = segment.epilogue.as_ref()?;
     let (body, out) = (&epilogue.body, &segment.outputs[0]);
     let dtype = out.aval.dtype;
@@ -56,18 +56,23 @@ pub fn absorbed(segment: &Segment, product: &Product) -> Option<Absorbed> {
                     break;
                 }
                 let input = epilogue.first_input + number - 1;
-                let strides = &segment.inputs[input].strides;
-                let is_row = strides.split_last().is_some_and(|(&own, outer)| {
-                    (own == 1 || out.aval.shape.last() == Some(&1)) && outer.iter().all(|&s| s == 0)
-                });
-                match (is_row, *strides == out.strides) {
+                let walks = |wanted: &dyn Fn(usize) -> isize| {
+                    let strides = segment.inputs[input].strides.iter().enumerate();
+                    let mut own = strides.zip(&out.aval.shape[..]);
+                    own.all(|((axis, &step), &size)| size == 1 || step == wanted(axis))
+                };
+                let last = out.strides.len() - 1;
+                let is_row = walks(&|axis| isize::from(axis == last));
+                match (is_row, walks(&|axis| out.strides[axis])) {
                     (true, _) if done.row.is_none() => done.row = Some(input),
                     (_, true) if done.array.is_none() => done.array = Some(input),
                     _ => break,
                 }
             }
             Elementwise::Binary(Binary::Maximum)
-                if (body.inputs.len()..first).contains(&number) && body.outputs == [next] =>
+                if (body.inputs.len()..first).contains(&number)
+                    && (done.row.is_some() && !only_adds)
+                    && body.outputs == [next] =>
             {
                 done.least = Some(number - body.inputs.len());
             }
@@ -76,7 +81,6 @@ pub fn absorbed(segment: &Segment, product: &Product) -> Option<Absorbed> {
         gone.push(at);
         result = next;
     }
-    // The larger alone is not worth it where the scalar may be another.
     if done.row.is_none() && done.array.is_none() {
         return None;
     }
@@ -148,7 +152,7 @@ mod tests {
 
     fn found(code: Vec<Instr>, output: Reg) -> Option<super::Absorbed> {
         let segment = segment(code, output);
-        absorbed(&segment, &Product::of(&Dot::of(DType::F32), &segment)?)
+        absorbed(&segment, &Product::of(&Dot::of(DType::F32), &segment)?, false)
     }
 
     #[test]

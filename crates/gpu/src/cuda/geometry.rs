@@ -4,8 +4,11 @@ use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::prim::{Conv, ConvRole};
 
-/// Fewer channels leave most of a matrix unit empty: our own kernels waste less.
-const FEWEST_CHANNELS: usize = 32;
+/// Fewer channels leave most of a matrix unit empty: our own kernels waste less. Of half types, and of others.
+const FEWEST_CHANNELS: [usize; 2] = [16, 32];
+/// Multiplications from which few channels are filled up, where places lie apart that overlap: our own kernels read
+/// what overlaps again and again.
+const WORTHWHILE: usize = 1 << 28;
 
 /// An operand: sizes and steps of its axes, in the library's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +36,8 @@ pub struct Geometry {
     pub dilation: [i64; 2],
     /// The inputs that do not lie so, and have to be put in order first.
     pub unordered: [bool; 2],
+    /// How many channels x and w are given by zeros; none where they have enough.
+    pub filled: Option<usize>,
 }
 
 impl Geometry {
@@ -57,15 +62,20 @@ impl Geometry {
             return None;
         }
         let [x, w, y] = conv.role.arranged([a, b, out]);
-        let tensors = [tensor(x)?, tensor(w)?, tensor(y)?];
+        let own = |o: &Operand| tensor(o, *o.aval.shape.last()?);
+        let mut tensors = [own(x)?, own(w)?, own(y)?];
         if !is_dense(out) {
             return None;
         }
-        let fits = |channels: i64| {
-            let channels = channels as usize;
-            channels >= FEWEST_CHANNELS && channels.is_multiple_of(unit)
-        };
-        (is_plain && fits(tensors[0].sizes[1]) && fits(tensors[2].sizes[1])).then_some(())?;
+        let fewest = FEWEST_CHANNELS[usize::from(dtype == DType::F32)];
+        let fits = |channels: usize| channels >= fewest && channels.is_multiple_of(unit);
+        let [channels, outputs] = [x, y].map(|o| o.aval.shape[3]);
+        let filled = (!fits(channels) && channels <= unit && is_worth_filling(conv, w, y))
+            .then_some(unit);
+        (is_plain && (filled.is_some() || fits(channels)) && fits(outputs)).then_some(())?;
+        if let Some(count) = filled {
+            tensors = [tensor(x, count)?, tensor(w, count)?, tensors[2]];
+        }
         let padding: Vec<usize> = conv.padding.iter().map(|sides| sides.0).collect();
         Some(Geometry {
             role: conv.role,
@@ -74,7 +84,8 @@ impl Geometry {
             stride: pair(&conv.stride)?,
             padding: pair(&padding)?,
             dilation: pair(&conv.dilation)?,
-            unordered: [!is_dense(a), !is_dense(b)],
+            unordered: [a, b].map(|o| filled.is_some() || !is_dense(o)),
+            filled,
         })
     }
 
@@ -96,11 +107,21 @@ fn is_dense(operand: &Operand) -> bool {
         .all(|((step, dense), &size)| size == 1 || step == dense)
 }
 
-/// An operand of four axes as it lies in order, the channels last; small enough for offsets of 32 bits.
-fn tensor(operand: &Operand) -> Option<Tensor> {
-    let shape = &operand.aval.shape;
-    let &[first, rows, columns, channels] = &shape[..] else { return None };
-    let size = shape.size();
+/// Whether kernels overlap at places that lie apart, and there is much to do.
+fn is_worth_filling(conv: &Conv, w: &Operand, y: &Operand) -> bool {
+    let work = w.aval.shape[1..].iter().chain(&y.aval.shape[..]);
+    // Of words four are a unit: the library was seen to take longer than our own kernels.
+    conv.role == ConvRole::Forward
+        && conv.result != DType::F32
+        && conv.stride.iter().zip(&conv.kernel).any(|(&stride, &size)| stride > 1 && size > stride)
+        && work.fold(1, |all: usize, &size| all.saturating_mul(size)) >= WORTHWHILE
+}
+
+/// An operand of four axes as it lies in order, with so many channels, which come last; small enough for offsets of
+/// 32 bits.
+fn tensor(operand: &Operand, channels: usize) -> Option<Tensor> {
+    let &[first, rows, columns, _] = &operand.aval.shape[..] else { return None };
+    let size = first.checked_mul(rows)?.checked_mul(columns)?.checked_mul(channels)?;
     (size > 0 && size <= i32::MAX as usize).then_some(())?;
     let [f, r, c, l] = [first, rows, columns, channels].map(|size| size as i64);
     Some(Tensor { sizes: [f, l, r, c], steps: [r * c * l, 1, c * l, l] })
@@ -187,6 +208,10 @@ mod tests {
         }
         let few = [[16, 56, 28, 20], [64, 3, 3, 20], Y];
         assert!(!is_taken(&plain, few, DType::F32, true));
+        assert!(!is_taken(&conv(ConvRole::Forward, DType::F16), few, DType::F16, true));
+        let half = [[16, 56, 28, 16], [64, 3, 3, 16], Y];
+        assert!(!is_taken(&plain, half, DType::F32, true));
+        assert!(is_taken(&conv(ConvRole::Forward, DType::F16), half, DType::F16, true));
         let odd = [[16, 56, 28, 36], [64, 3, 3, 36], Y];
         assert!(is_taken(&plain, odd, DType::F32, true));
         assert!(!is_taken(&conv(ConvRole::Forward, DType::F16), odd, DType::F16, true));
@@ -195,6 +220,24 @@ mod tests {
         let mut view = segment(&plain, [X, W, Y], DType::F32);
         view.outputs[0].strides[0] *= 2;
         assert_eq!(Geometry::of(&plain, &view, true), None);
+    }
+
+    #[test]
+    fn few_channels_are_filled_where_places_lie_apart_that_overlap() {
+        let apart = Conv { stride: smallvec![2, 2], ..conv(ConvRole::Forward, DType::BF16) };
+        let [x, w, y] = [[64, 224, 224, 3], [64, 3, 3, 3], [64, 112, 112, 64]];
+        let of = |conv: &Conv, shapes| {
+            Geometry::of(conv, &segment(conv, shapes, DType::BF16), false)
+        };
+        let found = of(&apart, [x, w, y]).expect("a large one");
+        assert_eq!((found.filled, found.unordered), (Some(8), [true, true]));
+        assert_eq!(found.tensors[0].sizes, [64, 8, 224, 224]);
+        assert_eq!(found.tensors[1], Tensor { sizes: [64, 8, 3, 3], steps: [72, 1, 24, 8] });
+        // One image; a kernel for each place; places side by side.
+        assert_eq!(of(&apart, [[1, 224, 224, 3], w, [1, 112, 112, 64]]), None);
+        let patches = Conv { kernel: smallvec![2, 2], ..apart.clone() };
+        assert_eq!(of(&patches, [x, [64, 2, 2, 3], y]), None);
+        assert_eq!(of(&conv(ConvRole::Forward, DType::BF16), [x, w, [64, 224, 224, 64]]), None);
     }
 
     #[test]

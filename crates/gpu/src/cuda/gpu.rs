@@ -302,6 +302,16 @@ impl Gpu {
         Ok(made)
     }
 
+    /// Memory for a question to the device, which no count of memory sees.
+    pub fn temporary(&self, bytes: usize) -> Result<Temporary<'_>> {
+        let made = self.create(bytes)?;
+        made.map(|block| Temporary { gpu: self, block }).ok_or_else(|| Error::OutOfMemory {
+            device: self.own.to_string(),
+            bytes,
+            what: "a question".to_owned(),
+        })
+    }
+
     /// A new block, or none where there is no memory left.
     fn create(&self, size: usize) -> Result<Option<CUdeviceptr>> {
         let mut block = 0;
@@ -549,6 +559,44 @@ impl Gpu {
     /// An error of this device.
     pub fn error(&self, what: &str) -> Error {
         Error::Device(format!("{}: {what}", self.own))
+    }
+}
+
+/// Memory that is used on this thread's stream alone, and goes back at once.
+pub struct Temporary<'g> {
+    gpu: &'g Gpu,
+    block: CUdeviceptr,
+}
+
+impl Temporary<'_> {
+    /// Where it starts.
+    pub fn place(&self) -> CUdeviceptr {
+        self.block
+    }
+
+    /// Makes `bytes` bytes from a place in it on such; a multiple of 4.
+    pub fn fill(&self, place: CUdeviceptr, byte: u8, bytes: usize) -> Result<()> {
+        let word = u32::from_ne_bytes([byte; 4]);
+        // SAFETY: the place and so many bytes are the block's.
+        let code = unsafe { sys::cuMemsetD32Async(place, word, bytes / 4, self.gpu.stream()) };
+        self.gpu.check("filling memory", code)
+    }
+
+    /// Reads from a place in it, after all that the stream was given.
+    pub fn read(&self, place: CUdeviceptr, out: &mut [u8]) -> Result<()> {
+        // SAFETY: the place is the block's, and `out` stays until the stream has been waited for.
+        let code = unsafe {
+            sys::cuMemcpyDtoHAsync_v2(out.as_mut_ptr().cast(), place, out.len(), self.gpu.stream())
+        };
+        self.gpu.check("reading memory", code)?;
+        // SAFETY: the stream lives as long as the program.
+        self.gpu.check("reading memory", unsafe { sys::cuStreamSynchronize(self.gpu.stream()) })
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        self.gpu.free(vec![(self.block, Uses::default())]);
     }
 }
 

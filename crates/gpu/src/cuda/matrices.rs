@@ -1,9 +1,10 @@
 //! Products as cuBLASLt takes them: which matrices are transposed, and what a batch is.
 
-use cupola_core::DType;
-use cupola_core::backend::Segment;
+use cupola_core::backend::{Kernel, Operand, Segment};
 use cupola_core::precision::MatmulPrecision;
-use cupola_core::prim::Dot;
+use cupola_core::prim::{Conv, ConvRole, Dot, KernelOp};
+use cupola_core::{Aval, DType, is_row_major};
+use smallvec::SmallVec;
 
 /// How often a product may be asked for where one batch axis is not enough.
 const LOOPS: usize = 64;
@@ -139,6 +140,47 @@ impl Product {
         let tf32 = from == DType::F32 && dot.precision == MatmulPrecision::Tf32;
         let (lies_by_rows, beside) = (lies[2].by_rows, Beside::default());
         Some(Product { from, to: dot.result, tf32, matrices, count, lies_by_rows, beside, starts })
+    }
+
+    /// The product that a convolution is that looks at one place at a time.
+    pub fn of_convolution(conv: &Conv, segment: &Segment) -> Option<Product> {
+        let is_product = conv.role == ConvRole::Forward
+            && conv.groups == 1
+            && conv.kernel.iter().chain(&conv.stride).all(|&size| size == 1)
+            && conv.input_dilation.iter().all(|&step| step == 1)
+            && conv.padding.iter().all(|&sides| sides == (0, 0));
+        let [x, w, ..] = &segment.inputs[..] else { return None };
+        let out = &segment.outputs[0];
+        // Places follow each other as rows do.
+        let is_dense = |o: &Operand| is_row_major(&o.aval.shape, &o.strides);
+        if !is_product || !is_dense(x) || !is_dense(out) {
+            return None;
+        }
+        let (&[outputs, .., inputs], &[across, .., down]) = (&w.aval.shape[..], &w.strides[..])
+        else {
+            return None;
+        };
+        let places = out.aval.shape.size() / outputs.max(1);
+        let matrix = |rows: usize, columns: usize, strides: [isize; 2], of: &Operand| Operand {
+            aval: Aval::new(&[rows, columns][..], of.aval.dtype),
+            strides: SmallVec::from_slice(&strides),
+        };
+        let dot = Dot {
+            accumulate: conv.accumulate,
+            result: conv.result,
+            precision: conv.precision,
+        };
+        let segment = Segment {
+            kernel: Kernel::Op(KernelOp::Dot(dot)),
+            inputs: vec![
+                matrix(places, inputs, [inputs as isize, 1], x),
+                matrix(inputs, outputs, [down, across], w),
+            ],
+            outputs: vec![matrix(places, outputs, [outputs as isize, 1], out)],
+            scalars: Vec::new(),
+            epilogue: None,
+        };
+        Product::of(&dot, &segment)
     }
 
     /// The largest power of two, up to 256, that divides the places of all matrices in bytes,

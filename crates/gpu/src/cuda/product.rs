@@ -244,28 +244,10 @@ impl PreparedProduct {
                 Some(array) => (array + (start[2] * to.size()) as u64, &one),
                 None => (out, &zero),
             };
-            // SAFETY: the descriptors fit the regions, which the planner has laid out so; the
-            // factors are read before the call returns.
-            let code = unsafe {
-                sys::cublasLtMatmul(
-                    products.handle,
-                    operation.0,
-                    one.place(),
-                    left as *const c_void,
-                    choice.layouts[0].0,
-                    right as *const c_void,
-                    choice.layouts[1].0,
-                    factor.place(),
-                    there as *const c_void,
-                    choice.layouts[2].0,
-                    out as *mut c_void,
-                    choice.layouts[2].0,
-                    &choice.algorithms[which],
-                    workspace as *mut c_void,
-                    WORKSPACE,
-                    stream.cast(),
-                )
-            };
+            // The planner has laid the regions out so.
+            let places = [left, right, there, out];
+            let factors = [&one, factor];
+            let code = choice.call(stream, products, &operation, which, places, factors, workspace);
             explain(gpu, code)?;
         }
         Ok(())
@@ -359,7 +341,119 @@ impl Choice {
         let version = unsafe { sys::cublasLtGetVersion() };
         let name = format!("cuBLASLt {version} {product:?} {alignment} of {}", tries());
         let operation = Mutex::new(operation);
-        Ok(Choice { operation, layouts, algorithms, fastest: OnceLock::new(), name })
+        let mut made = Choice { operation, layouts, algorithms, fastest: OnceLock::new(), name };
+        if product.beside.least {
+            made.keep_those_that_keep_nan(gpu, products, product)?;
+        }
+        Ok(made)
+    }
+
+    /// Of some ways the larger of NaN and zero is zero, which no attribute says: they are run on zeros, to which NaN is
+    /// added.
+    fn keep_those_that_keep_nan(
+        &mut self,
+        gpu: &Gpu,
+        products: &Products,
+        product: &Product,
+    ) -> Result<()> {
+        let question = format!("{} keep NaN", self.name);
+        let count = self.algorithms.len();
+        let answer = match gpu.kernels.remembered(&question).filter(|known| known.len() == count) {
+            Some(known) => known,
+            None => {
+                let found = (0..count).map(|which| self.keeps_nan(gpu, products, product, which));
+                let found = found.map(|keeps| Ok(u8::from(keeps?))).collect::<Result<Vec<u8>>>()?;
+                gpu.kernels.remember(&question, &found);
+                found
+            }
+        };
+        let mut answer = answer.iter();
+        self.algorithms.retain(|_| answer.next() == Some(&1));
+        match self.algorithms.is_empty() {
+            true => explain(gpu, sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED),
+            false => Ok(()),
+        }
+    }
+
+    fn keeps_nan(
+        &self,
+        gpu: &Gpu,
+        products: &Products,
+        product: &Product,
+        which: usize,
+    ) -> Result<bool> {
+        let bytes = |matrix: &Matrix, dtype: DType| {
+            let elements = (product.count - 1) * matrix.batch + matrix.columns * matrix.step;
+            (elements * dtype.size()).next_multiple_of(256)
+        };
+        let [left, right, out] = &product.matrices;
+        let sizes = [
+            (out.rows * product.to.size()).next_multiple_of(256),
+            bytes(left, product.from).max(bytes(right, product.from)),
+            bytes(out, product.to),
+            WORKSPACE,
+        ];
+        let room = gpu.temporary(sizes.iter().sum())?;
+        let mut end = room.place();
+        let [row, factors, result, workspace] = sizes.map(|size| {
+            let start = end;
+            end += size as u64;
+            start
+        });
+        room.fill(row, 0xff, sizes[0])?;
+        room.fill(factors, 0, sizes[1] + sizes[2])?;
+        let operation = lock(&self.operation);
+        operation.set(gpu, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &row)?;
+        let places = [factors, factors, result, result];
+        let (one, zero) = (Factor::one(product.from), Factor::ZERO);
+        let stream = gpu.stream();
+        let code =
+            self.call(stream, products, &operation, which, places, [&one, &zero], workspace);
+        if code != sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
+            return Ok(false);
+        }
+        let mut bits = [0_u8; 4];
+        room.read(result, &mut bits[..product.to.size()])?;
+        let bits = u32::from_le_bytes(bits);
+        Ok(match product.to {
+            DType::F16 => bits & 0x7fff > 0x7c00,
+            DType::BF16 => bits & 0x7fff > 0x7f80,
+            _ => f32::from_bits(bits).is_nan(),
+        })
+    }
+
+    /// Gives the product to a stream: the factors, what is added, and the result are at these places.
+    fn call(
+        &self,
+        stream: CUstream,
+        products: &Products,
+        operation: &Descriptor,
+        which: usize,
+        [left, right, there, out]: [u64; 4],
+        [of_product, of_there]: [&Factor; 2],
+        workspace: u64,
+    ) -> sys::cublasStatus_t {
+        // SAFETY: the descriptors fit the regions; the factors are read before the call returns.
+        unsafe {
+            sys::cublasLtMatmul(
+                products.handle,
+                operation.0,
+                of_product.place(),
+                left as *const c_void,
+                self.layouts[0].0,
+                right as *const c_void,
+                self.layouts[1].0,
+                of_there.place(),
+                there as *const c_void,
+                self.layouts[2].0,
+                out as *mut c_void,
+                self.layouts[2].0,
+                &self.algorithms[which],
+                workspace as *mut c_void,
+                WORKSPACE,
+                stream.cast(),
+            )
+        }
     }
 }
 

@@ -207,15 +207,30 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
         }
         // Without vectors, regions start anywhere.
         Kernel::Op(KernelOp::Conv(conv)) if target.vector_bytes > 0 => {
+            let alone = Product::of_convolution(conv, segment);
+            let alone = alone.filter(|_| Products::on(gpu).is_some());
+            if let Some(product) = alone
+                && let Some(called) = product_with_more(gpu, &product, segment, target)
+            {
+                return Some(called);
+            }
             let geometry = Geometry::of(conv, segment, target.tf32)?;
             Dnn::on(gpu)?;
             let made = convolution::PreparedConvolution::new(gpu, &geometry);
             let made = made.map_err(|error| slower("a convolution", &error)).ok()?;
             let (mut regions, mut scratch, mut before) = (REGIONS, Vec::new(), Vec::new());
             for input in (0..2).filter(|&input| geometry.unordered[input]) {
-                regions[input] = BufferRef::Scratch(scratch.len());
-                before.push(map::ordered(segment, input, scratch.len(), target).ok()?);
-                scratch.push(segment.inputs[input].aval.shape.size() * geometry.dtype.size());
+                let (place, shape) = (scratch.len(), &segment.inputs[input].aval.shape);
+                let (launch, size) = match geometry.filled {
+                    None => (map::ordered(segment, input, place, target), shape.size()),
+                    Some(channels) => (
+                        map::filled(segment, input, place, channels, target),
+                        shape[..3].iter().product::<usize>() * channels,
+                    ),
+                };
+                regions[input] = BufferRef::Scratch(place);
+                before.push(launch.ok()?);
+                scratch.push(size * geometry.dtype.size());
             }
             let taken: Vec<BufferRef> = (regions.iter().copied())
                 .filter(|region| !matches!(region, BufferRef::Scratch(_)))
@@ -285,14 +300,19 @@ fn product_with_more(
     target: &Target,
 ) -> Option<Called> {
     // Without vectors, regions start anywhere.
-    let done = absorbed(segment, product).filter(|_| target.vector_bytes > 0)?;
-    let beside = Beside {
-        array: done.array.is_some(),
-        row: done.row.is_some(),
-        least: done.least.is_some(),
-    };
-    let product = Product { beside, ..product.clone() };
-    let made = product::PreparedProduct::new(gpu, product).ok()?;
+    if target.vector_bytes == 0 {
+        return None;
+    }
+    let (done, made) = [false, true].into_iter().find_map(|only_adds| {
+        let done = absorbed(segment, product, only_adds)?;
+        let beside = Beside {
+            array: done.array.is_some(),
+            row: done.row.is_some(),
+            least: done.least.is_some(),
+        };
+        let product = Product { beside, ..product.clone() };
+        Some((done, product::PreparedProduct::new(gpu, product).ok()?))
+    })?;
     let more: Vec<BufferRef> =
         [done.row, done.array].into_iter().flatten().map(BufferRef::Input).collect();
     let dtype = segment.outputs[0].aval.dtype;

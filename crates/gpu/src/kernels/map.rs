@@ -1,6 +1,6 @@
 //! Elementwise programs.
 
-use cupola_core::DType;
+use cupola_core::{DType, Shape};
 use cupola_core::backend::Body;
 use cupola_core::backend::{Epilogue, Segment};
 
@@ -49,6 +49,35 @@ pub fn ordered(
     let body = Body::copy(x.aval.shape.clone(), x.aval.dtype);
     let threads = elements(&k, &body, &axes, &[from], &[to]);
     k.launch_over(threads)
+}
+
+/// The same with zeros behind the last axis, up to `count` elements of it, which a thread writes at once.
+pub fn filled(
+    segment: &Segment,
+    input: usize,
+    scratch: usize,
+    count: usize,
+    target: &Target,
+) -> Result<Launch, Missing> {
+    let k = Draft::new("filled", BLOCK, segment, target)?;
+    let x = &segment.inputs[input];
+    let (from, to) = (k.input(segment, input), k.scratch(scratch, x.aval.dtype, Access::Write));
+    let (&size, places) = x.aval.shape.split_last().unwrap_or((&1, &[]));
+    let (own, outer) = x.strides.split_last().map_or((1, &[][..]), |(&own, outer)| (own, outer));
+    let there: Vec<isize> =
+        Shape::from(places).row_major().iter().map(|&step| step * count as isize).collect();
+    let axes = Axes::joined(places, &[outer, &there]);
+    let (walk, step) = (k.walk(&axes), k.step(own as i64, k.index));
+    k.each(axes.count(), |flat| {
+        let place = unflatten(flat, &walk.sizes);
+        let first = from.at(&place, &walk.strides[0]);
+        let mut numbers: Vec<Number<'_>> =
+            (0..size as u32).map(|i| from.buf.load_number(first + step * i)).collect();
+        let zero = numbers[0].real().like(0.0);
+        numbers.resize(count, Number::Real(zero));
+        to.store_many(&place, &walk.strides[1], &numbers);
+    });
+    k.launch_over(axes.count())
 }
 
 /// The program that continues an op, in place in its output.

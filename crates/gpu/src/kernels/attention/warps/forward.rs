@@ -9,6 +9,9 @@ use super::{BLOCK, LOG2_E, WARPS, Warps, cut};
 use crate::ir::{Target, Val, Var};
 use crate::kernels::{BufferRef, Draft, Missing, Program};
 
+/// Blocks that keep a device busy: of fewer, each has less to do.
+const ENOUGH: usize = 128;
+
 /// Adds the launches of an attention.
 pub fn forward(
     program: &mut Program,
@@ -21,7 +24,9 @@ pub fn forward(
     let rows = s.heads / s.groups * s.queries;
     // Two times the rows share what is read of the keys, where the sums leave room for them.
     let (wide, high) = cut(dtype, &s);
-    let high = if rows > (WARPS * 16) as usize { high } else { 1 };
+    let tall = |high: u32| (WARPS * 16 * high) as usize;
+    let blocks = s.batch * s.groups * rows.div_ceil(tall(high));
+    let high = if rows > tall(1) && blocks >= ENOUGH { high } else { 1 };
     let cut = Parts::of(&s, [WARPS * 16 * high, wide], SPLIT);
     let k = Draft::new("attention", BLOCK, segment, target)?;
     let given = Given::new(&k, program, attention, segment, &s, cut.parts);
