@@ -106,3 +106,85 @@ def test_a_branch_that_does_not_fit_is_left_alone():
     b = mx.ones((2, 2))
     for kind in (7, 8, 7):
         np.testing.assert_array_equal(model(x, kind, a, b), x if kind == 7 else [[3.0, 3.0]])
+
+
+def attending(shape, *nodes, uses="y"):
+    """A model of queries, transposed keys, values and a mask, whose nodes make y of them."""
+    batch = ", ".join(str(size) for size in shape)
+    lines = "\n    ".join(nodes)
+    return cupola.onnx.load(
+        model_of(f"""
+<ir_version: 8, opset_import: ["" : 17]>
+attending (float[{batch}, 5, 4] q, float[{batch}, 4, 6] k, float[{batch}, 6, 3] v, float[M, 6] m) => ({uses}) {{
+    eight = Constant <value_float = 8.0> ()
+    half = Constant <value_float = 0.5> ()
+    s = MatMul(q, k)
+    {lines}
+}}
+""")
+    )
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+ATTENDING = {
+    "plain": (["p = Softmax <axis = -1> (s)"], lambda s, m: s),
+    "scaled": (["t = Div(s, eight)", "p = Softmax <axis = 3> (t)"], lambda s, m: s / 8),
+    "scaled twice": (["t = Mul(half, s)", "u = Mul(t, half)", "p = Softmax(u)"], lambda s, m: s / 4),
+    "masked": (["t = Mul(s, half)", "u = Add(m, t)", "i = Identity(u)", "p = Softmax(i)"], lambda s, m: s / 2 + m),
+}
+OTHER = {
+    "masked twice": (["t = Add(s, m)", "u = Add(t, m)", "p = Softmax(u)"], lambda s, m: s + 2 * m),
+    "masked and then scaled": (["t = Add(s, m)", "u = Mul(t, half)", "p = Softmax(u)"], lambda s, m: (s + m) / 2),
+    "divides a number": (["t = Div(half, s)", "p = Softmax(t)"], lambda s, m: 0.5 / s),
+    "without a softmax": (["p = Mul(s, half)"], None),
+    "over queries": (["p = Softmax <axis = 2> (s)"], None),
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 4)])
+@pytest.mark.parametrize("name", [*ATTENDING, *OTHER])
+def test_attention_that_is_spelt_out_is_one_operation(name, shape):
+    nodes, scores = {**ATTENDING, **OTHER}[name]
+    rng = np.random.default_rng(0)
+    sizes = ((*shape, 5, 4), (*shape, 4, 6), (*shape, 6, 3), (5, 6))
+    q, k, v, m = (rng.standard_normal(size).astype("f4") for size in sizes)
+    s = q @ k
+    if scores is not None:
+        want = softmax(scores(s, m)) @ v
+    else:
+        want = s / 2 @ v if "without" in name else np.swapaxes(softmax(np.swapaxes(s, -1, -2)), -1, -2) @ v
+    model = attending(shape, *nodes, "y = MatMul(p, v)")
+    given = [mx.array(x) for x in (q, k, v, m)]
+    y = model(*given)
+    is_one = "attention" in str(y.explain())
+    assert is_one == (name in ATTENDING)
+    np.testing.assert_allclose(np.array(y), want, rtol=1e-4, atol=1e-5)
+    # The shares are there where something else asks for them.
+    y, p = attending(shape, *nodes, "y = MatMul(p, v)", uses="y, p")(*given)
+    np.testing.assert_allclose(np.array(p) @ v, want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.array(y), want, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_of_three_axes_and_of_one_head_for_all():
+    rng = np.random.default_rng(1)
+    q, k, v, m = (rng.standard_normal(size).astype("f4") for size in ((2, 5, 4), (2, 4, 6), (2, 6, 3), (5, 6)))
+    nodes = ["t = Add(s, m)", "p = Softmax(t)", "y = MatMul(p, v)"]
+    y = attending((2,), *nodes)(*map(mx.array, (q, k, v, m)))
+    assert "attention" in str(y.explain())
+    np.testing.assert_allclose(np.array(y), softmax(q @ k + m) @ v, rtol=1e-4, atol=1e-5)
+    # A mask of one row, and values that repeat, which attention does not take.
+    text = """
+<ir_version: 8, opset_import: ["" : 17]>
+one (float[2, 3, 5, 4] q, float[2, 3, 4, 6] k, float[1, 1, 6, 3] v) => (y) {
+    s = MatMul(q, k)
+    p = Softmax(s)
+    y = MatMul(p, v)
+}
+"""
+    q, k, v = (rng.standard_normal(size).astype("f4") for size in ((2, 3, 5, 4), (2, 3, 4, 6), (1, 1, 6, 3)))
+    y = cupola.onnx.load(model_of(text))(*map(mx.array, (q, k, v)))
+    np.testing.assert_allclose(np.array(y), softmax(q @ k) @ v, rtol=1e-4, atol=1e-5)

@@ -4,7 +4,7 @@
 
 use super::{LateCheck, Parameters, Plan, Step};
 use crate::array::Value;
-use crate::backend::{Kernel, Reg};
+use crate::backend::{Body, Kernel, Reg};
 use crate::dtype::DType;
 use crate::prim::{Binary, Compare, Elementwise, KernelOp};
 
@@ -29,6 +29,14 @@ impl Plan {
     }
 }
 
+/// A step's elementwise program.
+struct Code<'a> {
+    step: &'a Step,
+    body: &'a Body,
+    /// Of an epilogue what is known of its first input, and where the others are among those of the step.
+    first: Option<(Range, usize)>,
+}
+
 struct Known<'a> {
     plan: &'a Plan,
     leaves: &'a [Value],
@@ -46,7 +54,15 @@ impl Known<'_> {
         match &step.prepared.segment.kernel {
             Kernel::Map(body) => {
                 let at = step.outputs.iter().position(|out| out.slot == slot)?;
-                self.register(step, body.outputs[at], depth)
+                self.register(&Code { step, body, first: None }, body.outputs[at], depth)
+            }
+            Kernel::Op(KernelOp::Iota(iota)) => {
+                let size = i64::try_from(iota.shape[iota.axis]).ok()?;
+                let counted = (0, size.saturating_sub(1).max(0));
+                let Some(epilogue) = &step.prepared.segment.epilogue else { return Some(counted) };
+                let first = Some((counted, epilogue.first_input));
+                let code = Code { step, body: &epilogue.body, first };
+                self.register(&code, epilogue.body.outputs[0], depth)
             }
             Kernel::Op(KernelOp::ArgReduce(reduce)) if step.prepared.segment.epilogue.is_none() => {
                 let size = step.prepared.segment.inputs[0].aval.shape[reduce.axis];
@@ -68,24 +84,34 @@ impl Known<'_> {
     }
 
     /// The range of a register of a step's elementwise program.
-    fn register(&self, step: &Step, register: Reg, depth: usize) -> Option<Range> {
-        let Kernel::Map(body) = &step.prepared.segment.kernel else { return None };
+    fn register(&self, code: &Code<'_>, register: Reg, depth: usize) -> Option<Range> {
+        let Code { step, body, first } = code;
         let at = usize::from(register);
         let (inputs, scalars) = (body.inputs.len(), body.scalars.len());
         if at < inputs {
-            return self.slot(step.inputs[at].slot, depth);
+            return match first {
+                None => self.slot(step.inputs[at].slot, depth),
+                Some((range, _)) if at == 0 => Some(*range),
+                Some((_, more)) => self.slot(step.inputs[more + at - 1].slot, depth),
+            };
         }
         if at < inputs + scalars {
             let (source, dtype) = step.scalars[at - inputs];
             return integer(source.element(dtype, self.parameters), dtype);
         }
         let instr = &body.code[at - inputs - scalars];
-        let arg = |i: usize| self.register(step, instr.args[i], depth);
+        let arg = |i: usize| self.register(code, instr.args[i], depth);
         let range = match instr.op {
             Elementwise::Cast(_) if body.dtype_of(instr.args[0]).is_integer() => arg(0)?,
             Elementwise::Binary(Binary::Add) => {
                 let ((a, b), (c, d)) = (arg(0)?, arg(1)?);
                 (a.checked_add(c)?, b.checked_add(d)?)
+            }
+            Elementwise::Binary(Binary::Mul) => {
+                let ((a, b), (c, d)) = (arg(0)?, arg(1)?);
+                let all =
+                    [a.checked_mul(c)?, a.checked_mul(d)?, b.checked_mul(c)?, b.checked_mul(d)?];
+                (all.into_iter().min()?, all.into_iter().max()?)
             }
             Elementwise::Compare(Compare::Lt) => {
                 let ((a, b), (c, d)) = (arg(0)?, arg(1)?);

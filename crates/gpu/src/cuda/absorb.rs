@@ -171,7 +171,7 @@ mod tests {
             unary(Unary::Exp, 2),
             binary(Binary::Add, [1, 0]),
             unary(Unary::Tanh, 5),
-            binary(Binary::Multiply, [6, 4]),
+            binary(Binary::Mul, [6, 4]),
         ];
         let part = found(code, 7).expect("a sum");
         assert_eq!((part.row, part.array), (Some(2), None));
@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn what_something_else_reads_is_left() {
         // The product itself is read twice.
-        let twice = vec![binary(Binary::Add, [0, 1]), binary(Binary::Multiply, [4, 0])];
+        let twice = vec![binary(Binary::Add, [0, 1]), binary(Binary::Mul, [4, 0])];
         assert_eq!(found(twice, 5), None);
         // The row is read once more.
-        let row = vec![binary(Binary::Add, [0, 1]), binary(Binary::Multiply, [4, 1])];
+        let row = vec![binary(Binary::Add, [0, 1]), binary(Binary::Mul, [4, 1])];
         assert_eq!(found(row, 5), None);
         // A difference, and a larger of a product alone.
-        assert_eq!(found(vec![binary(Binary::Subtract, [0, 1])], 4), None);
+        assert_eq!(found(vec![binary(Binary::Sub, [0, 1])], 4), None);
         assert_eq!(found(vec![binary(Binary::Maximum, [0, 3])], 4), None);
         // The sum of a sum and itself.
         let own = vec![binary(Binary::Add, [0, 1]), binary(Binary::Add, [4, 4])];

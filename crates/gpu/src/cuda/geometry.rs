@@ -70,8 +70,8 @@ impl Geometry {
         let fewest = FEWEST_CHANNELS[usize::from(dtype == DType::F32)];
         let fits = |channels: usize| channels >= fewest && channels.is_multiple_of(unit);
         let [channels, outputs] = [x, y].map(|o| o.aval.shape[3]);
-        let filled = (!fits(channels) && channels <= unit && is_worth_filling(conv, w, y))
-            .then_some(unit);
+        let filled =
+            (!fits(channels) && channels <= unit && is_worth_filling(conv, w, y)).then_some(unit);
         (is_plain && (filled.is_some() || fits(channels)) && fits(outputs)).then_some(())?;
         if let Some(count) = filled {
             tensors = [tensor(x, count)?, tensor(w, count)?, tensors[2]];
@@ -226,9 +226,8 @@ mod tests {
     fn few_channels_are_filled_where_places_lie_apart_that_overlap() {
         let apart = Conv { stride: smallvec![2, 2], ..conv(ConvRole::Forward, DType::BF16) };
         let [x, w, y] = [[64, 224, 224, 3], [64, 3, 3, 3], [64, 112, 112, 64]];
-        let of = |conv: &Conv, shapes| {
-            Geometry::of(conv, &segment(conv, shapes, DType::BF16), false)
-        };
+        let of =
+            |conv: &Conv, shapes| Geometry::of(conv, &segment(conv, shapes, DType::BF16), false);
         let found = of(&apart, [x, w, y]).expect("a large one");
         assert_eq!((found.filled, found.unordered), (Some(8), [true, true]));
         assert_eq!(found.tensors[0].sizes, [64, 8, 224, 224]);

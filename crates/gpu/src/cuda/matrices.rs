@@ -165,11 +165,8 @@ impl Product {
             aval: Aval::new(&[rows, columns][..], of.aval.dtype),
             strides: SmallVec::from_slice(&strides),
         };
-        let dot = Dot {
-            accumulate: conv.accumulate,
-            result: conv.result,
-            precision: conv.precision,
-        };
+        let dot =
+            Dot { accumulate: conv.accumulate, result: conv.result, precision: conv.precision };
         let segment = Segment {
             kernel: Kernel::Op(KernelOp::Dot(dot)),
             inputs: vec![

@@ -21,9 +21,10 @@ use super::matrices::{Beside, Matrix, Product};
 const ALIGNMENTS: [u32; 5] = [256, 16, 8, 4, 2];
 /// How many ways are tried of a product that is worth it, and how many multiplications that takes.
 const TRIED: usize = 8;
-const WORTHWHILE: u64 = 1 << 32;
-/// How long a way is tried, and all of them, after the first.
-const TRIAL: Duration = Duration::from_millis(2);
+const WORTHWHILE: u64 = 1 << 25;
+/// How long a way is tried of a product of many multiplications, and of one of fewer; and all ways, after the first.
+const LARGE: u64 = 1 << 32;
+const TRIAL: [Duration; 2] = [Duration::from_millis(2), Duration::from_micros(200)];
 const TRIALS: Duration = Duration::from_millis(300);
 
 /// The library on a device.
@@ -93,9 +94,7 @@ impl Descriptor {
     fn set<T>(&self, gpu: &Gpu, attribute: Attribute, value: &T) -> Result<()> {
         let (place, size) = bytes_of(value);
         // SAFETY: the library reads so many bytes there, and not after the call.
-        explain(gpu, unsafe {
-            sys::cublasLtMatmulDescSetAttribute(self.0, attribute, place, size)
-        })
+        explain(gpu, unsafe { sys::cublasLtMatmulDescSetAttribute(self.0, attribute, place, size) })
     }
 }
 
@@ -201,11 +200,12 @@ impl PreparedProduct {
         // The first run also waits for what is before it.
         time(0, 1)?;
         let start = Instant::now();
+        let trial = TRIAL[usize::from(self.multiplications() < LARGE)];
         let mut best = (0, Duration::MAX);
         for which in 0..count {
             // A way that does not do is no reason to fail.
             let Ok(once) = time(which, 1) else { continue };
-            let runs = (TRIAL.as_nanos() / once.as_nanos().max(1)).clamp(1, 20) as u32;
+            let runs = (trial.as_nanos() / once.as_nanos().max(1)).clamp(1, 20) as u32;
             let Ok(each) = time(which, runs) else { continue };
             if each < best.1 {
                 best = (which, each);
@@ -407,8 +407,7 @@ impl Choice {
         let places = [factors, factors, result, result];
         let (one, zero) = (Factor::one(product.from), Factor::ZERO);
         let stream = gpu.stream();
-        let code =
-            self.call(stream, products, &operation, which, places, [&one, &zero], workspace);
+        let code = self.call(stream, products, &operation, which, places, [&one, &zero], workspace);
         if code != sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
             return Ok(false);
         }

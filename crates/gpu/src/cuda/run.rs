@@ -6,11 +6,11 @@ use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Segment};
 use cupola_core::prim::{Composite, KernelOp, Linalg};
 use cupola_core::{DType, Error, Result};
 
+use super::absorb::absorbed;
 use super::attention::{self, PreparedAttention};
 use super::commands::{Command, Commands, LaunchConfig, Library};
 use super::convolution;
 use super::dnn::{ALIGNMENT, Dnn};
-use super::absorb::absorbed;
 use super::geometry::Geometry;
 use super::gpu::{Gpu, slower};
 use super::linalg::{self, Checked, Solver, Solvers, Stage};
@@ -182,7 +182,15 @@ impl Called {
     fn new(library: impl Library + 'static, regions: &[BufferRef]) -> Called {
         let call = Dispatch::Call(Arc::new(library), regions.to_vec());
         let takes = Vec::new();
-        Called { call, takes, scratch: Vec::new(), before: Vec::new(), after: None, left: None, zero: None }
+        Called {
+            call,
+            takes,
+            scratch: Vec::new(),
+            before: Vec::new(),
+            after: None,
+            left: None,
+            zero: None,
+        }
     }
 
     /// This, where the library takes these regions at multiples of so many bytes.

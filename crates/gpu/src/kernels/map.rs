@@ -1,8 +1,8 @@
 //! Elementwise programs.
 
-use cupola_core::{DType, Shape};
 use cupola_core::backend::Body;
 use cupola_core::backend::{Epilogue, Segment};
+use cupola_core::{DType, Shape};
 
 use super::turn::Turn;
 use super::view::{Axes, View, Walk, unflatten};

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use cupola_core::ops::{self, AttentionMask, AttentionOptions};
 use cupola_core::Array;
+use cupola_core::ops::{self, AttentionMask, AttentionOptions};
 
 use super::element::Element;
 use super::error::Fault;
@@ -117,11 +117,7 @@ fn beside(inputs: &[Option<Value>], out: &Array) -> Option<(Attended, usize, Ten
 }
 
 /// Scores times a number, or by one.
-fn scaled(
-    step: &Step,
-    inputs: &[Option<Value>],
-    out: &Array,
-) -> Result<Option<Attended>, Fault> {
+fn scaled(step: &Step, inputs: &[Option<Value>], out: &Array) -> Result<Option<Attended>, Fault> {
     let Some((attended, at, other)) = beside(inputs, out) else { return Ok(None) };
     let is_product = step.op_type == "Mul";
     if !other.folded || other.array.shape().size() != 1 || (at == 1 && !is_product) {
