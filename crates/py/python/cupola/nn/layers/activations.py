@@ -36,7 +36,8 @@ def relu2(x: mx.array) -> mx.array:
         >>> nn.relu2(mx.array([-1.0, 2.0]))
         array([0, 4], dtype=float32)
     """
-    return mx.square(mx.maximum(_numbers(x), 0))
+    # NaN is kept, and so is its slope.
+    return mx.square(mx.where(mx.less_equal(_numbers(x), 0), 0, x))
 
 
 def relu6(x: mx.array) -> mx.array:
