@@ -169,6 +169,13 @@ def test_a_bias_of_zeros_before_selu_learns():
     np.testing.assert_allclose(to_numpy(gradients["bias"]), 1.0507 * 1.67326, rtol=1e-6)
 
 
+def test_selu_has_the_constants_of_mlx():
+    values = np.array([-100.0, -3.0, -0.5, 0.5, 100.0], np.float32)
+    np.testing.assert_array_max_ulp(
+        to_numpy(nn.selu(mx.array(values))), to_numpy(mlx_nn.selu(mlx_core.array(values))), 4
+    )
+
+
 def test_arguments_of_activations():
     ours, theirs = uniform(4, 6, low=-3, high=3)
     for name, args in [
