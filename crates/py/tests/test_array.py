@@ -163,6 +163,20 @@ def test_a_mask_that_picks_more_than_there_is(mask, count):
     assert rows.tolist() == [[0, 0]] * 4
 
 
+def test_powers_take_no_modulus():
+    for m in (cc, mlx):
+        with pytest.raises(TypeError):
+            pow(m.array([3, 4]), 2, 5)
+        with pytest.raises(TypeError):
+            pow(2, m.array([3, 4]), 5)
+        assert pow(m.array([3, 4]), 2, None).tolist() == [9, 16]
+
+
+def test_types_of_devices_pickle():
+    for kind in (cc.cpu, cc.gpu, cc.wgpu, cc.DeviceType.cuda):
+        assert pickle.loads(pickle.dumps(kind)) is kind and copy.deepcopy([kind])[0] is kind
+
+
 def test_bools_divided_at_a_part():
     for value in (2, 0.5, 0, float("inf"), float("nan")):
         ours, theirs = (m.array([True, False, True]).at[m.array([0, 1])].divide(value) for m in (cc, mlx))
