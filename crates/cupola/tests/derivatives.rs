@@ -184,3 +184,19 @@ fn a_nan_extreme_has_nan_slopes_in_both_directions() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_given_derivative_may_leave_out_what_nobody_asks_for() -> Result<()> {
+    let call = |x: &[Array]| {
+        custom_function(|x: &[Array]| Ok(vec![Array::apply(Binary::Mul, &[&x[0], &x[1]])?]))
+            .with_vjp(|x, _, ct| Ok(vec![Array::apply(Binary::Mul, &[&ct[0], &x[1]])?]))
+            .call(x)
+    };
+    let x = [f64s(&[2.0], &[]), f64s(&[3.0], &[])];
+    assert_eq!(read(&grad(call, &[0])(&x)?[0])?, [3.0]);
+    let rows = vmap(grad(call, &[0]), &[Some(0), None], &[0]);
+    assert_eq!(read(&rows(&[f64s(&[2.0, 4.0], &[2]), x[1].clone()])?[0])?, [3.0, 3.0]);
+    let error = grad(call, &[0, 1])(&x).unwrap_err().to_string();
+    assert_eq!(error, "custom_function: its vjp gave 1 arrays for 2 inputs");
+    Ok(())
+}
