@@ -140,8 +140,10 @@ fn a_given_derivative_holds_over_a_batch_too() -> Result<()> {
     Ok(())
 }
 
+type Unit = fn(&Array) -> Result<Array>;
+
 /// Slopes of a function at these numbers.
-fn slopes(f: fn(&Array) -> Result<Array>, x: &Array) -> Result<Vec<f64>> {
+fn slopes(f: Unit, x: &Array) -> Result<Vec<f64>> {
     let (_, given) = vjp(|x| Ok(vec![f(&x[0])?]), std::slice::from_ref(x), &[filled(1.0, x)])?;
     read(&given[0])
 }
@@ -149,7 +151,7 @@ fn slopes(f: fn(&Array) -> Result<Array>, x: &Array) -> Result<Vec<f64>> {
 #[test]
 fn exponential_units_are_smooth_at_zero_and_keep_nan() -> Result<()> {
     let x = f64s(&[0.0, -0.0, f64::NAN], &[3]);
-    let units: [(&str, fn(&Array) -> Result<Array>, f64); 5] = [
+    let units: [(&str, Unit, f64); 5] = [
         ("elu", |x| ops::elu(x, 1.0), 1.0),
         ("elu of 2", |x| ops::elu(x, 2.0), 2.0),
         ("celu", |x| ops::celu(x, 2.0), 1.0),

@@ -9,7 +9,7 @@ use cupola::backend::{backend, best_device, devices_of};
 use cupola::{Device, DeviceKind, Stream};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyModule, PyType};
+use pyo3::types::{PyDict, PyModule, PyTuple};
 
 use crate::error::{raise, wrong_type};
 use crate::generated::docs;
@@ -65,9 +65,9 @@ impl DeviceType {
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
         py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyType>, &'static str))> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let getattr = py.import("builtins")?.getattr("getattr")?;
-        Ok((getattr, (slf.get_type(), slf.get().name())))
+        Ok((getattr, (slf.get_type(), slf.get().name()).into_pyobject(py)?))
     }
 }
 
