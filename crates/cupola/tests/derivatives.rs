@@ -3,7 +3,7 @@
 
 use cupola::prim::*;
 use cupola::transform::{checkpoint, custom_function, grad, jvp, vjp, vmap};
-use cupola::{Array, DType, Dims, Result};
+use cupola::{Array, DType, Dims, Result, nn, ops};
 
 fn f64s(data: &[f64], shape: &[usize]) -> Array {
     Array::from_slice(data, shape).unwrap()
@@ -137,5 +137,68 @@ fn a_given_derivative_holds_over_a_batch_too() -> Result<()> {
     let given = grad(loss, &[0, 1])(&[x, shared])?;
     assert_eq!(read(&given[0])?, [3.0; 6]);
     assert_eq!(read(&given[1])?, [3.0, 3.0]);
+    Ok(())
+}
+
+type Unit = fn(&Array) -> Result<Array>;
+
+/// Slopes of a function at these numbers.
+fn slopes(f: Unit, x: &Array) -> Result<Vec<f64>> {
+    let (_, given) = vjp(|x| Ok(vec![f(&x[0])?]), std::slice::from_ref(x), &[filled(1.0, x)])?;
+    read(&given[0])
+}
+
+#[test]
+fn exponential_units_are_smooth_at_zero_and_keep_nan() -> Result<()> {
+    let x = f64s(&[0.0, -0.0, f64::NAN], &[3]);
+    let units: [(&str, Unit, f64); 5] = [
+        ("elu", |x| ops::elu(x, 1.0), 1.0),
+        ("elu of 2", |x| ops::elu(x, 2.0), 2.0),
+        ("celu", |x| ops::celu(x, 2.0), 1.0),
+        ("selu", ops::selu, 1.050_700_987_355_480_5 * 1.673_263_242_354_377_2),
+        ("relu2", nn::relu2, 0.0),
+    ];
+    for (name, unit, at_zero) in units {
+        let found = slopes(unit, &x)?;
+        close(name, &found[..2], &[at_zero; 2]);
+        assert!(found[2].is_nan() && read(&unit(&x)?)?[2].is_nan(), "{name}: NaN is lost");
+        assert_eq!(read(&unit(&x)?)?[0], 0.0, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_nan_extreme_has_nan_slopes_in_both_directions() -> Result<()> {
+    let x = f64s(&[1.0, f64::NAN, 2.0, 2.0, f64::NEG_INFINITY, f64::INFINITY], &[3, 2]);
+    for (kind, want) in
+        [(ReduceKind::Max, [0.5, 0.5, 0.0, 1.0]), (ReduceKind::Min, [0.5, 0.5, 1.0, 0.0])]
+    {
+        let f = |x: &[Array]| {
+            Ok(vec![Array::apply(Reduce { kind, axes: Dims::from_slice(&[1]) }, &[&x[0]])?])
+        };
+        let (_, given) = vjp(f, std::slice::from_ref(&x), &[f64s(&[1.0; 3], &[3])])?;
+        let given = read(&given[0])?;
+        assert!(given[0].is_nan() && given[1].is_nan(), "{kind:?}: {given:?}");
+        assert_eq!(given[2..], want, "{kind:?}");
+        let (_, moved) = jvp(f, std::slice::from_ref(&x), &[filled(1.0, &x)])?;
+        let moved = read(&moved[0])?;
+        assert!(moved[0].is_nan() && moved[1..] == [1.0, 1.0], "{kind:?}: {moved:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_given_derivative_may_leave_out_what_nobody_asks_for() -> Result<()> {
+    let call = |x: &[Array]| {
+        custom_function(|x: &[Array]| Ok(vec![Array::apply(Binary::Mul, &[&x[0], &x[1]])?]))
+            .with_vjp(|x, _, ct| Ok(vec![Array::apply(Binary::Mul, &[&ct[0], &x[1]])?]))
+            .call(x)
+    };
+    let x = [f64s(&[2.0], &[]), f64s(&[3.0], &[])];
+    assert_eq!(read(&grad(call, &[0])(&x)?[0])?, [3.0]);
+    let rows = vmap(grad(call, &[0]), &[Some(0), None], &[0]);
+    assert_eq!(read(&rows(&[f64s(&[2.0, 4.0], &[2]), x[1].clone()])?[0])?, [3.0, 3.0]);
+    let error = grad(call, &[0, 1])(&x).unwrap_err().to_string();
+    assert_eq!(error, "custom_function: its vjp gave 1 arrays for 2 inputs");
     Ok(())
 }

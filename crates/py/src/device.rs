@@ -9,7 +9,7 @@ use cupola::backend::{backend, best_device, devices_of};
 use cupola::{Device, DeviceKind, Stream};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::{PyDict, PyModule, PyTuple};
 
 use crate::error::{raise, wrong_type};
 use crate::generated::docs;
@@ -28,8 +28,10 @@ impl DeviceType {
         let class = m.py().get_type::<DeviceType>();
         let kinds = DeviceKind::ALL.iter().map(|&kind| DeviceType(Some(kind)));
         for kind in kinds.chain([DeviceType::GPU]) {
-            class.setattr(kind.name(), kind)?;
-            m.add(kind.name(), kind)?;
+            let name = kind.name();
+            let kind = Bound::new(m.py(), kind)?;
+            class.setattr(name, &kind)?;
+            m.add(name, kind)?;
         }
         Ok(())
     }
@@ -57,6 +59,15 @@ impl DeviceType {
 impl DeviceType {
     fn __repr__(&self) -> String {
         format!("DeviceType.{}", self.name())
+    }
+
+    /// The class has it under its name.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let getattr = py.import("builtins")?.getattr("getattr")?;
+        Ok((getattr, (slf.get_type(), slf.get().name()).into_pyobject(py)?))
     }
 }
 

@@ -26,6 +26,10 @@ pub fn raise(error: Error) -> PyErr {
         {
             PyRuntimeError::new_err(text)
         }
+        // What the format has not is no fault of the arrays.
+        Error::DType { op: "gguf", .. } | Error::Shape { op: "gguf", .. } => {
+            PyRuntimeError::new_err(text)
+        }
         Error::Shape { .. }
         | Error::DType { .. }
         | Error::Argument { .. }

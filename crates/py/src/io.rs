@@ -1,7 +1,7 @@
 //! `load`, `save` and what goes with them. A file is a path or an object that reads or writes.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Write};
+use std::io::{Cursor, ErrorKind, Write};
 
 use cupola::backend::reserve;
 use cupola::io::{Replacement, gguf, npy, safetensors, write_whole};
@@ -18,12 +18,21 @@ use crate::generated::docs;
 use crate::host::python_bytes;
 use crate::operand::Arr;
 
+/// The name of a file.
+fn named(file: &Bound<'_, PyAny>) -> PyResult<String> {
+    let name = file.py().import("os")?.call_method1("fspath", (file,));
+    name.and_then(|name| name.extract()).map_err(|_| {
+        let name = file.get_type();
+        wrong_value(format!("a file is a path or an object that reads or writes, not {name}"))
+    })
+}
+
 /// A path as text, with `extension` at its end; `None` for a file object.
 fn path(file: &Bound<'_, PyAny>, extension: &str) -> PyResult<Option<String>> {
     if file.hasattr("read")? || file.hasattr("write")? {
         return Ok(None);
     }
-    let path: String = file.py().import("os")?.call_method1("fspath", (file,))?.extract()?;
+    let path = named(file)?;
     match path.ends_with(extension) {
         true => Ok(Some(path)),
         false => Ok(Some(format!("{path}{extension}"))),
@@ -297,7 +306,10 @@ pub fn load<'py>(
         }
         "gguf" => {
             let read = match &path {
-                Some(path) => py.detach(|| gguf::load(path)),
+                Some(path) => {
+                    cupola::file::open(path).map_err(|cause| unreadable(path, &cause))?;
+                    py.detach(|| gguf::load(path))
+                }
                 None => {
                     let content = content()?;
                     let length = content.len() as u64;
@@ -322,6 +334,15 @@ pub fn load<'py>(
     })
 }
 
+/// The error of a file that cannot be read: of its name, where there is none, as MLX has it for these formats alone.
+fn unreadable(path: &str, cause: &std::io::Error) -> PyErr {
+    let detail = format!("cannot be read: {cause}");
+    match cause.kind() {
+        ErrorKind::NotFound => wrong_value(on_one_line(&format!("{path}: {detail}"))),
+        _ => raise(cupola::Error::io(path, detail)),
+    }
+}
+
 fn load_archive<'py>(
     py: Python<'py>,
     file: &Bound<'py, PyAny>,
@@ -335,7 +356,7 @@ fn load_archive<'py>(
     let failed = |error: PyErr| raise(cupola::Error::io(name, format!("cannot be read: {error}")));
     // Python would wait at a pipe for whoever writes to it.
     if let Some(path) = path {
-        cupola::file::open(path).map_err(|cause| failed(cause.into()))?;
+        cupola::file::open(path).map_err(|cause| unreadable(path, &cause))?;
     }
     let archive = py.import("zipfile")?.call_method1("ZipFile", (source,)).map_err(failed)?;
     let arrays = PyDict::new(py);

@@ -2,7 +2,7 @@
 
 use cupola::ops::{Axes, DataFormat, Operand, Sizes};
 use cupola::{Array, DType, Scalar, Shape};
-use pyo3::exceptions::PyMemoryError;
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet,
@@ -206,7 +206,7 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     }
     match object.extract::<u64>() {
         Ok(value) => Ok(Scalar::Uint(value)),
-        Err(_) => Err(wrong_value(format!("{object} does not fit in 64 bits"))),
+        Err(_) => Err(PyRuntimeError::new_err(format!("{object} does not fit in 64 bits"))),
     }
 }
 
@@ -472,7 +472,12 @@ pub fn shape(sizes: &[isize]) -> PyResult<Shape> {
     let size = |&d: &isize| {
         usize::try_from(d).map_err(|_| wrong_value(format!("shape: negative size in {sizes:?}")))
     };
-    sizes.iter().map(size).collect()
+    let shape: Shape = sizes.iter().map(size).collect::<PyResult<_>>()?;
+    let count = shape.iter().try_fold(1, |count: usize, &size| count.checked_mul(size));
+    match count.is_none() && !shape.contains(&0) {
+        true => Err(PyOverflowError::new_err(format!("{shape} is larger than an address space"))),
+        false => Ok(shape),
+    }
 }
 
 /// Sizes of which one may be −1, or plain integers.

@@ -10,6 +10,7 @@ use cupola::backend::reserve;
 use cupola::device::with_stream;
 use cupola::{Array, DType, Device, Shape, Stream, ops};
 use pyo3::buffer::{ElementType, PyUntypedBuffer};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
@@ -138,7 +139,8 @@ fn of_library(
         }
     }
     if object.hasattr(pyo3::intern!(py, "__dlpack__"))? {
-        return dlpack::array(object, sharing, wanted).map(foreign);
+        let array = dlpack::array(object, sharing, wanted);
+        return array.map(foreign).map_err(|error| no_dtype(object, wanted, error));
     }
     if PyUntypedBuffer::get(object).is_ok() {
         return buffer(object, sharing, None, wanted).map(foreign);
@@ -148,6 +150,23 @@ fn of_library(
         return buffer(&array, sharing, None, wanted).map(foreign);
     }
     Ok(None)
+}
+
+/// The error for NumPy's array of elements that have no dtype here, as `wanted` tells in MLX; any other as it is.
+fn no_dtype(object: &Bound<'_, PyAny>, wanted: Wanted, error: PyErr) -> PyErr {
+    let py = object.py();
+    let is_numpy = object.hasattr(pyo3::intern!(py, "__array_interface__")).unwrap_or(false);
+    let dtype = object.getattr(pyo3::intern!(py, "dtype"));
+    match dtype {
+        Ok(dtype) if is_numpy && error.is_instance_of::<PyBufferError>(py) => {
+            let text = format!("array: elements of {dtype} have no dtype");
+            match wanted {
+                Wanted::Exact => wrong_value(text),
+                Wanted::Usual | Wanted::As(_) => PyRuntimeError::new_err(text),
+            }
+        }
+        _ => error,
+    }
 }
 
 /// A NumPy array whose bytes are in the other order than the machine's, in that of the machine.

@@ -148,6 +148,35 @@ def test_masks():
         np.testing.assert_array_equal(values(a), c)
 
 
+@pytest.mark.parametrize("mask, count", [([True] * 4, 2), ([True] * 4, 3), ([True, True, False, True], 2)])
+def test_a_mask_that_picks_more_than_there_is(mask, count):
+    """An index outside its axis, for which MLX has a RuntimeError of its own."""
+    x, rows = cc.zeros(4), cc.zeros((4, 2))
+    x[cc.array([False, True, False, True])] = cc.array([1.0, 2.0])
+    with pytest.raises(IndexError, match="outside axis 0"):
+        x[cc.array(mask)] = cc.arange(count) + 1
+        cc.eval(x)
+    assert x.tolist() == [0, 1, 0, 2]
+    with pytest.raises(IndexError, match="outside axis 0"):
+        rows[cc.array(mask)] = cc.ones((count, 2))
+        cc.eval(rows)
+    assert rows.tolist() == [[0, 0]] * 4
+
+
+def test_powers_take_no_modulus():
+    for m in (cc, mlx):
+        with pytest.raises(TypeError):
+            pow(m.array([3, 4]), 2, 5)
+        with pytest.raises(TypeError):
+            pow(2, m.array([3, 4]), 5)
+        assert pow(m.array([3, 4]), 2, None).tolist() == [9, 16]
+
+
+def test_types_of_devices_pickle():
+    for kind in (cc.cpu, cc.gpu, cc.wgpu, cc.DeviceType.cuda):
+        assert pickle.loads(pickle.dumps(kind)) is kind and copy.deepcopy([kind])[0] is kind
+
+
 def test_bools_divided_at_a_part():
     for value in (2, 0.5, 0, float("inf"), float("nan")):
         ours, theirs = (m.array([True, False, True]).at[m.array([0, 1])].divide(value) for m in (cc, mlx))

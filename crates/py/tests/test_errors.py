@@ -1,9 +1,16 @@
 """Wrong calls: each raises the type of exception that MLX raises, with a text that names what is wrong."""
 
+import numpy as np
 import pytest
 from conftest import mlx
 
 import cupola.core as cc
+
+# NumPy's arrays of what has no dtype.
+STRANGE = [
+    np.array(["a"]), np.array([b"a"]), np.array([None]), np.array(["2020-01-01"], "M8[D]"), np.array([1], np.longdouble),
+    np.array([(1, 2)], [("a", "i4"), ("b", "i4")]),
+]  # fmt: skip
 
 # What is wrong, and the function or argument that the text names.
 CALLS = [
@@ -98,6 +105,28 @@ CALLS = [
     ("where", lambda m: m.where(m.ones(2), m.ones(3), m.ones(3))),
     ("put_along_axis", lambda m: m.put_along_axis(m.ones((2, 3)), m.array([0]), m.array([1.0]), axis=0)),
     ("hadamard", lambda m: m.hadamard_transform(m.ones(17))),
+    ("softmax", lambda m: m.softmax(m.array(2.0), axis=0)),
+    ("softmax", lambda m: m.softmax(m.array(2.0), axis=(0, 1))),
+    ("logsumexp", lambda m: m.logsumexp(m.array(2.0), axis=-1)),
+    ("bitwise_and", lambda m: m.bitwise_and(m.ones(2), m.ones(3))),
+    ("bitwise_or", lambda m: m.bitwise_or(m.array([1, 2]), m.ones(3))),
+    ("bitwise_xor", lambda m: m.bitwise_xor(m.array([1, 2]), m.array([1, 2, 3]))),
+    ("left_shift", lambda m: m.left_shift(m.ones(2), m.ones(3))),
+    ("zeros", lambda m: m.zeros((2**40, 2**40))),
+    ("broadcast_to", lambda m: m.broadcast_to(m.array(1), (2**62, 2**62))),
+    ("64 bits", lambda m: m.array([1, 2]) + 2**70),
+    ("64 bits", lambda m: m.array(2**64)),
+    ("64 bits", lambda m: m.array([-(2**63) - 1])),
+    ("load", lambda m: m.load("nothing.gguf")),
+    ("load", lambda m: m.load("nothing.npz")),
+    ("load", lambda m: m.load("nothing.safetensors")),
+    ("load", lambda m: m.load(3)),
+    ("load", lambda m: m.load(b"nothing.npy")),
+    ("save", lambda m: m.save(3, m.ones(2))),
+    ("save", lambda m: m.save_safetensors(3, {"a": m.ones(2)})),
+    ("save", lambda m: m.save_gguf(3, {"a": m.ones(2)})),
+    *[("dtype", lambda m, v=v: m.array(v)) for v in STRANGE],
+    *[("dtype", lambda m, v=v: m.ones(1) + v) for v in STRANGE],
 ]  # fmt: skip
 
 # Wrong types: arguments that are missing, too many, or of no use.
@@ -166,6 +195,36 @@ def test_wrong_types(number):
 def test_the_library_works_after_an_error(number):
     raised(CALLS[number][1], cc)
     assert (cc.ones(3) + 1).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("value", [np.array(["a"]), np.array([1j], np.clongdouble), np.array(["2020-01-01"], "M8[D]")])
+def test_files_of_what_has_no_dtype(tmp_path, value):
+    np.save(tmp_path / "a.npy", value)
+    ours, theirs = (raised(lambda m: m.load(str(tmp_path / "a.npy")), m) for m in (cc, mlx))
+    assert type(ours) is type(theirs) is ValueError and "a.npy" in str(ours), ours
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda m, path: m.save_gguf(path, {"a": m.array([True])}),
+        lambda m, path: m.save_gguf(path, {"a": m.array([1j])}),
+        lambda m, path: m.save_gguf(path, {}, {"a": m.ones((2, 2))}),
+    ],
+)
+def test_what_gguf_has_not(tmp_path, save):
+    ours, theirs = (raised(lambda m: save(m, str(tmp_path / "a.gguf")), m) for m in (cc, mlx))
+    assert type(ours) is type(theirs) is RuntimeError and "gguf" in str(ours), ours
+
+
+def test_vectors_without_the_axis_of_a_cosine():
+    import mlx.nn as mlx_nn
+
+    import cupola.nn as nn
+
+    for m, layers in ((cc, nn), (mlx, mlx_nn)):
+        with pytest.raises(IndexError):
+            layers.losses.cosine_similarity_loss(m.ones((3, 4)), m.ones(3))
 
 
 def test_texts_name_operation_shapes_and_dtypes():

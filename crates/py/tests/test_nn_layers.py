@@ -143,6 +143,39 @@ def test_gradients_of_activations(name):
     assert_same(ours, theirs)
 
 
+@pytest.mark.parametrize("name", [n for n in ACTIVATIONS if n not in ("celu", "softmin", "softmax", "log_softmax", "step")])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_slopes_at_zero_and_nan(name, dtype):
+    values = np.array([0.0, -0.0, np.nan], np.float32)
+    for module, layers in ((mx, nn), (mlx_core, mlx_nn)):
+        x = module.array(values).astype(getattr(module, dtype))
+        slope = module.grad(lambda x: getattr(layers, name)(x).sum())
+        found = slope(x), module.compile(slope)(x), module.vmap(module.grad(getattr(layers, name)))(x)
+        if module is mx:
+            ours = found
+    for one, other in zip(ours, found):
+        assert_same(one, other)
+
+
+def test_celu_is_smooth_at_zero():
+    assert mx.grad(lambda x: nn.celu(x, 2.0))(mx.array(0.0)).item() == 1.0
+    assert np.isnan(mx.grad(nn.celu)(mx.array(np.nan)).item())
+
+
+def test_a_bias_of_zeros_before_selu_learns():
+    layer = nn.Linear(2, 3)
+    layer.update({"weight": mx.zeros((3, 2)), "bias": mx.zeros(3)})
+    gradients = nn.value_and_grad(layer, lambda x: nn.selu(layer(x)).sum())(mx.ones((1, 2)))[1]
+    np.testing.assert_allclose(to_numpy(gradients["bias"]), 1.0507 * 1.67326, rtol=1e-6)
+
+
+def test_selu_has_the_constants_of_mlx():
+    values = np.array([-100.0, -3.0, -0.5, 0.5, 100.0], np.float32)
+    np.testing.assert_array_max_ulp(
+        to_numpy(nn.selu(mx.array(values))), to_numpy(mlx_nn.selu(mlx_core.array(values))), 4
+    )
+
+
 def test_arguments_of_activations():
     ours, theirs = uniform(4, 6, low=-3, high=3)
     for name, args in [

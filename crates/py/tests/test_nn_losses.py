@@ -187,6 +187,11 @@ def test_orthogonal(shape):
     values = to_numpy(nn.init.orthogonal(2.0)(mx.zeros(shape)))
     small = values @ values.T if shape[0] <= shape[1] else values.T @ values
     np.testing.assert_allclose(small, 4 * np.eye(min(shape)), atol=1e-4)
+    mx.random.seed(3)
+    mlx_core.random.seed(3)
+    ours, theirs = nn.init.orthogonal(2.0)(mx.zeros(shape)), mlx_nn.init.orthogonal(2.0)(mlx_core.zeros(shape))
+    assert_same(ours, theirs, 1e-4)
+    assert_same(mx.random.normal((2,)), mlx_core.random.normal((2,)))
 
 
 def test_fans():

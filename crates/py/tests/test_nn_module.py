@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from oracle import assert_same_tree, mlx_core, mlx_nn, mx, nn, to_numpy, tree_flatten
+from oracle import assert_same_tree, mlx_core, mlx_nn, mx, nn, same_error, to_numpy, tree_flatten
 
 
 def make(nn, mx):
@@ -59,6 +59,13 @@ def shape_of(tree):
     if isinstance(tree, (list, tuple)):
         return type(tree)(shape_of(v) for v in tree)
     return (tree.shape, to_numpy(tree).tolist()) if hasattr(tree, "tolist") else tree
+
+
+def test_a_frozen_module_has_no_gradients():
+    same_error(
+        lambda: nn.value_and_grad(nn.Linear(2, 2).freeze(), lambda x: x.sum())(mx.ones(2)),
+        lambda: mlx_nn.value_and_grad(mlx_nn.Linear(2, 2).freeze(), lambda x: x.sum())(mlx_core.ones(2)),
+    )
 
 
 def test_contents(both):

@@ -4,8 +4,8 @@
 
 use super::operand::{Operand, inexact, widened, widened_as_one};
 use super::{
-    abs, add, clip, divide, erf, expm1, greater, logaddexp, maximum, minimum, multiply, negative,
-    sigmoid, softmax, split, square, subtract, tanh, where_,
+    abs, add, clip, divide, erf, expm1, greater, logaddexp, maximum, multiply, negative, sigmoid,
+    softmax, split, square, subtract, tanh, where_,
 };
 use crate::array::Array;
 use crate::autocast;
@@ -97,14 +97,15 @@ pub fn celu(x: &Array, alpha: f64) -> Result<Array> {
 }
 
 /// The exponential sees no positive x: what the branch that is not taken gives must not overflow,
-/// because its derivative would be 0·∞.
+/// because its derivative would be 0·∞. At 0 the slope is the curve's.
 fn celu_of(x: &Array, alpha: f64, scale: f64) -> Result<Array> {
     widened(x, |x| {
-        let below = minimum(x, 0)?;
+        let above = greater(x, 0)?;
+        let below = where_(&above, 0, x)?;
         let below = if scale == 1.0 { below } else { divide(&below, scale)? };
         let curve = expm1(&below)?;
         let curve = if alpha == 1.0 { curve } else { multiply(&curve, alpha)? };
-        where_(&greater(x, 0)?, x, &curve)
+        where_(&above, x, &curve)
     })
 }
 

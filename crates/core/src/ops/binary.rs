@@ -4,7 +4,7 @@ use super::operand::{Operand, common_dtype, common_shape};
 use crate::array::Array;
 use crate::autocast;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::prim::Binary;
 
 /// Records `op` on operands that broadcast, in the dtype that they promote to.
@@ -42,6 +42,15 @@ fn meet(op: Binary, dtype: DType, a: Operand<'_>, b: Operand<'_>) -> Result<Arra
         }
         (Binary::LogAddExp, _) if dtype.is_complex() => super::complex::logaddexp(&a, &b),
         _ => Array::apply(op, &[&a, &b]),
+    }
+}
+
+/// Records a function of bits: floats are an error whatever their shapes.
+fn of_bits(op: Binary, a: Operand<'_>, b: Operand<'_>) -> Result<Array> {
+    let dtype = common_dtype(&[a, b]);
+    match dtype == DType::Bool || dtype.is_integer() {
+        true => binary(op, a, b),
+        false => Err(Error::dtype(op.name(), format!("takes integers and bool, not {dtype}"))),
     }
 }
 
@@ -283,7 +292,7 @@ pub fn logaddexp<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn bitwise_and<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary(Binary::BitAnd, a.into(), b.into())
+    of_bits(Binary::BitAnd, a.into(), b.into())
 }
 
 /// The bits set in either; on bool, logical or.
@@ -299,7 +308,7 @@ pub fn bitwise_and<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>)
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn bitwise_or<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary(Binary::BitOr, a.into(), b.into())
+    of_bits(Binary::BitOr, a.into(), b.into())
 }
 
 /// The bits set in one; on bool, logical exclusive or.
@@ -315,7 +324,7 @@ pub fn bitwise_or<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) 
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn bitwise_xor<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary(Binary::BitXor, a.into(), b.into())
+    of_bits(Binary::BitXor, a.into(), b.into())
 }
 
 /// a·2ᵇ in the integer's width; 0 from the width on.
@@ -331,7 +340,7 @@ pub fn bitwise_xor<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>)
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn left_shift<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary(Binary::ShiftLeft, a.into(), b.into())
+    of_bits(Binary::ShiftLeft, a.into(), b.into())
 }
 
 /// ⌊a/2ᵇ⌋; from the width on 0, or −1 for negative a.
@@ -347,7 +356,7 @@ pub fn left_shift<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) 
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn right_shift<'a, 'b>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Result<Array> {
-    binary(Binary::ShiftRight, a.into(), b.into())
+    of_bits(Binary::ShiftRight, a.into(), b.into())
 }
 
 /// Whether both are true; numbers are true where they are not 0.

@@ -22,6 +22,15 @@ fn largest(op: &'static str, x: &Array, axes: &Dims) -> Result<Array> {
     stop_gradient(&reduce(ReduceKind::Max, x, axes.clone(), true)?)
 }
 
+/// The axes sorted; of a number without axes none can be named.
+fn sorted(op: &'static str, x: &Array, axes: impl Into<Axes>) -> Result<Dims> {
+    let axes = axes.into().sorted(op, x.rank());
+    axes.map_err(|error| match x.rank() {
+        0 => Error::shape(op, "an array of 0 axes has none to name"),
+        _ => error,
+    })
+}
+
 /// Axes as parameters of what is recorded as one.
 fn words(axes: &Dims) -> SmallVec<[u64; 4]> {
     axes.iter().map(|&axis| axis as u64).collect()
@@ -41,7 +50,7 @@ fn words(axes: &Dims) -> SmallVec<[u64; 4]> {
 /// ```
 pub fn softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
     autocast::apply("softmax", [x], |[x]| {
-        let axes = axes.into().sorted("softmax", x.rank())?;
+        let axes = sorted("softmax", x, axes)?;
         if x.is_empty() {
             return inexact(x);
         }
@@ -94,7 +103,7 @@ pub fn log_softmax(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
 /// ```
 pub fn logsumexp(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Array> {
     autocast::apply("logsumexp", [x], |[x]| {
-        let axes = axes.into().sorted("logsumexp", x.rank())?;
+        let axes = sorted("logsumexp", x, axes)?;
         let out = widened(x, |x| {
             let largest = largest("logsumexp", x, &axes)?;
             // −∞ − −∞ is NaN: nothing is taken off a row of −∞, or of one that holds ∞.

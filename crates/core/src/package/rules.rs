@@ -6,9 +6,8 @@ use super::code::choice;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::prim::Call;
-use crate::prim::Tangents;
 use crate::prim::call::CallRules;
+use crate::prim::{Call, Reverse, Tangents};
 use crate::transform::custom_function::recompute;
 
 /// How a call differentiates.
@@ -62,7 +61,7 @@ impl CallRules for Gone {
         Err(gone())
     }
 
-    fn vjp(&self, _: &[Array], _: &[Array], _: &[Option<Array>]) -> Result<Option<Tangents>> {
+    fn vjp(&self, _: &Reverse<'_>) -> Result<Option<Tangents>> {
         Err(gone())
     }
 }

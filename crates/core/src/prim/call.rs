@@ -119,14 +119,9 @@ pub trait CallRules: Send + Sync {
         tangents: &[Option<Array>],
     ) -> Result<Option<Tangents>>;
 
-    /// Cotangents of the inputs from inputs, outputs and cotangents of the outputs; `None` to
+    /// Cotangents of the inputs that are wanted from inputs, outputs and cotangents of the outputs; `None` to
     /// differentiate the body.
-    fn vjp(
-        &self,
-        inputs: &[Array],
-        outputs: &[Array],
-        cotangents: &[Option<Array>],
-    ) -> Result<Option<Tangents>>;
+    fn vjp(&self, r: &Reverse<'_>) -> Result<Option<Tangents>>;
 
     /// The call over a batch of `size` along axis 0 of the batched inputs; `None` to batch the
     /// body.
@@ -228,7 +223,7 @@ fn call_jvp(
 
 fn call_vjp(call: &Call, r: &Reverse<'_>) -> Result<Tangents> {
     if let Some(rules) = &call.rules
-        && let Some(found) = rules.vjp(r.inputs, r.outputs, r.cotangents)?
+        && let Some(found) = rules.vjp(r)?
     {
         return Ok(found);
     }

@@ -5,7 +5,7 @@
 mod product;
 
 use super::batch::{behind, on_batch};
-use super::record::{broadcast_back, cast, compare, div, masked, sum};
+use super::record::{broadcast_back, cast, compare, div, is_zero, like, select, sum, zeros};
 use super::{
     Accumulates, Argument, Avals, Batched, Binary, Compare, Diff, Facts, Linearity, Primitive,
     Reverse, Sizes, Tangents, expect_inputs, one,
@@ -131,11 +131,18 @@ impl Primitive for Reduce {
     }
 }
 
-/// Where x has its extreme value, and how often along `axes`, in a dtype that can count.
+/// Where x is not its extreme value, and how often it is along `axes`, in a dtype that can count. A NaN extreme is
+/// everywhere, NaN times.
 fn extremes(reduce: &Reduce, x: &Array, y: &Array) -> Result<(Array, Array)> {
-    let there = compare(Compare::Eq, x, &broadcast_back(y, &reduce.axes, &x.aval().shape)?)?;
+    let extreme = broadcast_back(y, &reduce.axes, &x.aval().shape)?;
+    let there = compare(Compare::Eq, x, &extreme)?;
     let count = sum(&cast(&there, x.dtype().accumulator())?, &reduce.axes)?;
-    Ok((there, count))
+    let count = match x.dtype().is_float() {
+        true => select(&is_zero(&count)?, &like(&count, f64::NAN), &count)?,
+        false => count,
+    };
+    let beyond = if reduce.kind == ReduceKind::Max { Compare::Lt } else { Compare::Gt };
+    Ok((compare(beyond, x, &extreme)?, count))
 }
 
 /// `value` over `count`, in the dtype of `value`.
@@ -155,20 +162,20 @@ fn jvp(
     let Some(tangent) = &tangents[0] else {
         return Ok(vec![None]);
     };
-    let (there, count) = extremes(reduce, &inputs[0], &outputs[0])?;
-    // Shares are made before the sum: a NaN extreme is nowhere, and 0/0 must not be selected.
+    let (elsewhere, count) = extremes(reduce, &inputs[0], &outputs[0])?;
+    // Shares are made before the sum, which may come to too much.
     let count = broadcast_back(&count, &reduce.axes, &inputs[0].aval().shape)?;
-    let share = masked(&there, &shared(tangent, &count)?)?;
+    let share = select(&elsewhere, &zeros(tangent.aval()), &shared(tangent, &count)?)?;
     Ok(vec![Some(sum(&share, &reduce.axes)?)])
 }
 
-/// Elements that tie for the extreme share evenly, as in JAX; a NaN extreme gives nothing.
+/// Elements that tie for the extreme share evenly, as in JAX; a NaN extreme gives all of them NaN.
 fn vjp(reduce: &Reduce, r: &Reverse<'_>) -> Result<Tangents> {
     let Some(cotangent) = &r.cotangents[0] else {
         return Ok(vec![None]);
     };
     let x = &r.inputs[0];
-    let (there, count) = extremes(reduce, x, &r.outputs[0])?;
+    let (elsewhere, count) = extremes(reduce, x, &r.outputs[0])?;
     let share = broadcast_back(&shared(cotangent, &count)?, &reduce.axes, &x.aval().shape)?;
-    Ok(vec![Some(masked(&there, &share)?)])
+    Ok(vec![Some(select(&elsewhere, &zeros(share.aval()), &share)?)])
 }

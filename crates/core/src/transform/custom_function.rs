@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ops::conjugate;
 use crate::prim::call::CallRules;
-use crate::prim::{Batched, Call, Held, Mark, Tangents};
+use crate::prim::{Batched, Call, Held, Mark, Reverse, Tangents};
 
 /// Inputs, outputs, cotangents of the outputs: cotangents of the inputs.
 type Vjp = dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync;
@@ -48,7 +48,7 @@ pub fn custom_function<F: Fn(&[Array]) -> Result<Vec<Array>>>(f: F) -> CustomFun
 
 impl<F: Fn(&[Array]) -> Result<Vec<Array>>> CustomFunction<F> {
     /// Gives cotangents of the inputs from inputs, outputs and cotangents of the outputs; of complex
-    /// numbers as [`vjp`](super::vjp).
+    /// numbers as [`vjp`](super::vjp). Those of the last inputs may be left out where nobody asks for them.
     pub fn with_vjp(
         mut self,
         vjp: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
@@ -191,19 +191,16 @@ impl CallRules for Given {
         Ok(Some(found.into_iter().map(Some).collect()))
     }
 
-    fn vjp(
-        &self,
-        inputs: &[Array],
-        outputs: &[Array],
-        cotangents: &[Option<Array>],
-    ) -> Result<Option<Tangents>> {
+    fn vjp(&self, r: &Reverse<'_>) -> Result<Option<Tangents>> {
+        let Reverse { inputs, outputs, cotangents, wanted } = *r;
         let Some(vjp) = &self.vjp else { return Ok(None) };
         let own = &inputs[..self.inputs];
         // What a user is given and gives pairs with conjugates; the rules of primitives do without.
         let turned = |of: &[Array]| of.iter().map(conjugate).collect::<Result<Vec<_>>>();
         let cotangents = turned(&filled(cotangents, outputs))?;
         let found = self.moment.again(|| vjp(own, outputs, &cotangents))?;
-        if found.len() != own.len() {
+        let missing = wanted[..own.len()].get(found.len()..);
+        if missing.is_none_or(|missing| missing.contains(&true)) {
             let detail = format!("its vjp gave {} arrays for {} inputs", found.len(), own.len());
             return Err(Error::argument("custom_function", detail));
         }
@@ -244,12 +241,8 @@ impl CallRules for Recompute {
         Ok(None)
     }
 
-    fn vjp(
-        &self,
-        inputs: &[Array],
-        _: &[Array],
-        cotangents: &[Option<Array>],
-    ) -> Result<Option<Tangents>> {
+    fn vjp(&self, r: &Reverse<'_>) -> Result<Option<Tangents>> {
+        let Reverse { inputs, cotangents, .. } = *r;
         let given: Vec<&Array> = cotangents.iter().flatten().collect();
         let again = |input: &Array| {
             let operands: Vec<&Array> =

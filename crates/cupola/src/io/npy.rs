@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use cupola_core::backend::reserve;
-use cupola_core::{Array, DType, Error, MAX_RANK, Result, ops};
+use cupola_core::{Array, DType, Error, MAX_RANK, Result, on_one_line, ops};
 
 use super::array_in;
 
@@ -180,8 +180,10 @@ impl<'c> Described<'c> {
         let (order, name) = descr.split_at_checked(1).ok_or_else(|| wrong("the dtype is empty"))?;
         let dtype = DType::ALL.into_iter().find(|d| code(*d) == name);
         let dtype = dtype.filter(|_| matches!(order, "<" | ">" | "|" | "="));
-        let dtype =
-            dtype.ok_or_else(|| wrong(&format!("dtype '{descr}' is none of an array's")))?;
+        let dtype = dtype.ok_or_else(|| {
+            let detail = format!("{}: dtype '{descr}' is none of an array's", path.display());
+            Error::dtype("load", on_one_line(&detail))
+        })?;
         let count = sizes.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
         let data = &rest[length..];
         let Some(data) = count.and_then(|count| data.get(..count)) else {

@@ -27,7 +27,8 @@ pub use cupola_core::ops::{
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn relu2(x: &Array) -> Result<Array> {
-    ops::square(&relu(x)?)
+    // NaN is kept, and so is its slope.
+    ops::square(&ops::where_(&ops::less_equal(x, 0)?, 0, x)?)
 }
 
 /// [`gelu`] through the sigmoid: x·σ(1.702·x).

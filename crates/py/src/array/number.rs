@@ -71,6 +71,14 @@ fn replace(slf: &PyArray, result: Option<Array>, what: &str) -> PyResult<()> {
     slf.replace(&array).map_err(raise)
 }
 
+/// An error where `pow` was given a modulus.
+fn no_modulus(modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+    match modulo.is_none() {
+        true => Ok(()),
+        false => Err(crate::error::wrong_type("power: arrays take no modulus")),
+    }
+}
+
 macro_rules! operators {
     ($($what:literal $op:ident $forward:ident $reflected:ident $in_place:ident;)*) => {
         #[pymethods]
@@ -124,7 +132,7 @@ impl PyArray {
         other: &Bound<'_, PyAny>,
         modulo: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        let _ = modulo;
+        no_modulus(modulo)?;
         given(py, apply(self, other, "power", |a, b| ops::power(a, b), false)?)
     }
 
@@ -134,12 +142,12 @@ impl PyArray {
         other: &Bound<'_, PyAny>,
         modulo: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        let _ = modulo;
+        no_modulus(modulo)?;
         given(py, apply(self, other, "power", |a, b| ops::power(a, b), true)?)
     }
 
     fn __ipow__(&self, other: &Bound<'_, PyAny>, modulo: &Bound<'_, PyAny>) -> PyResult<()> {
-        let _ = modulo;
+        no_modulus(modulo)?;
         replace(self, apply(self, other, "power", |a, b| ops::power(a, b), false)?, "power")
     }
 

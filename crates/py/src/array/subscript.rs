@@ -98,14 +98,13 @@ fn masked(x: &Array, mask: &Array, values: Operand<'_>) -> Result<Array> {
             return Ok(x.clone());
         }
         Operand::Array(v) if v.rank() > 0 && v.shape()[0] != 1 => {
-            // The n-th true place takes the n-th row of the values.
+            // The n-th true place takes the n-th row of the values, and where there is none that is an index error.
             let flat = ops::astype(&ops::flatten(mask, 0, -1)?, DType::I32)?;
             let places = ops::subtract(&ops::cumsum(&flat, 0, ScanOptions::default())?, 1)?;
             let places = ops::maximum(&places, 0)?;
             let inner = &x.shape()[rank..];
             let rows: Vec<usize> = v.shape()[..1].iter().chain(inner).copied().collect();
             let rows = ops::broadcast_to(&ops::astype(v, x.dtype())?, rows)?;
-            let places = ops::minimum(&places, v.shape()[0].saturating_sub(1))?;
             ops::reshape(&ops::take(&rows, &places, 0)?, x.shape())?
         }
         Operand::Array(v) => ops::astype(v, x.dtype())?,

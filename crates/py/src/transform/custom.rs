@@ -158,12 +158,13 @@ fn primals<'py>(
     Ok((positional, keywords))
 }
 
-/// The arrays that a rule gave, one for each of `like`; those of keywords may be left out. Where it gave a tree such as
+/// The arrays that a rule gave, one for each of `like`; those of keywords may be left out, and where fewer than for
+/// the positional arguments are `enough`, only these are there. Where it gave a tree such as
 /// the positional arguments are, `made_as` has them, those of a dict by its keys.
 fn given(
     result: &Bound<'_, PyAny>,
     like: &[Array],
-    positional: usize,
+    (positional, enough): (usize, usize),
     what: &str,
     made_as: Option<&Template>,
 ) -> PyResult<Vec<Array>> {
@@ -187,11 +188,14 @@ fn given(
              expected"
         )));
     }
-    if found.len() > like.len() || found.len() < positional {
+    if found.len() > like.len() || found.len() < enough {
         return Err(wrong_value(format!(
             "[custom_function] {what} gave {} arrays, {expected} expected",
             found.len()
         )));
+    }
+    if found.len() < positional {
+        return Ok(found);
     }
     for missing in &like[found.len()..] {
         found.push(ops::zeros_like(missing).map_err(raise)?);
@@ -274,7 +278,8 @@ impl custom_function {
                     let outputs = rebuilt(py, returned, outputs)?;
                     let given_to = PyTuple::new(py, [positional, cotangents, outputs])?;
                     let result = called(py, &rules.vjp, given_to, keywords.as_ref())?;
-                    given(&result, inputs, count, "vjp", Some(&arguments.positional))
+                    // What is missing may be what nobody asks for.
+                    given(&result, inputs, (count, 0), "vjp", Some(&arguments.positional))
                 })
                 .map_err(carried)
             });
@@ -289,7 +294,8 @@ impl custom_function {
                     let arguments = PyTuple::new(py, [positional, tangents])?;
                     let result = called(py, &rules.jvp, arguments, keywords.as_ref())?;
                     let returned = returned.lock().unwrap_or_else(PoisonError::into_inner);
-                    given(&result, outputs, outputs.len(), "jvp", returned.as_ref())
+                    let count = outputs.len();
+                    given(&result, outputs, (count, count), "jvp", returned.as_ref())
                 })
                 .map_err(carried)
             });

@@ -25,7 +25,7 @@ impl By {
         argnums: Option<&Bound<'_, PyAny>>,
         argnames: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<By> {
-        let names: Vec<String> = match argnames {
+        let mut names: Vec<String> = match argnames {
             None => Vec::new(),
             Some(names) => match names.cast::<PyString>() {
                 Ok(name) => vec![name.to_cow()?.into_owned()],
@@ -37,7 +37,7 @@ impl By {
             None => Vec::new(),
             Some(numbers) => integers(numbers, "argnums")?.to_vec(),
         };
-        let mut positions = Vec::new();
+        let mut positions: Vec<usize> = Vec::new();
         for number in given {
             let Ok(position) = usize::try_from(number) else {
                 return Err(wrong_value(format!(
@@ -60,6 +60,9 @@ impl By {
                 names[twice]
             )));
         }
+        // As in MLX, gradients are in the order of the arguments, whatever the order in which these were named.
+        positions.sort_unstable();
+        names.sort_unstable();
         Ok(By { positions, names })
     }
 }
@@ -142,6 +145,9 @@ impl Differentiated {
             };
             named.push(only_arrays(&value, &mut arrays)?);
         }
+        if arrays.is_empty() {
+            return Err(wrong_value(format!("[{op}] Must specify at least one argument.")));
+        }
         // Truth values have no derivatives.
         let smooth: Vec<usize> =
             (0..arrays.len()).filter(|&i| arrays[i].dtype().is_differentiable()).collect();
@@ -165,7 +171,10 @@ impl Differentiated {
                         loss.shape()
                     )));
                 }
-                let outputs = tree::arrays(&result)?;
+                let mut outputs = tree::arrays(&result)?;
+                if loss.dtype().is_complex() {
+                    outputs.insert(0, ops::real(&loss).map_err(raise)?);
+                }
                 value = Some(result);
                 Ok(outputs)
             })();
@@ -205,7 +214,8 @@ impl Differentiated {
 }
 
 /// A function that gives the gradient of `fun` by some of its arguments: those at `argnums`, the
-/// first if nothing is said, and those named in `argnames`.
+/// first if nothing is said, and those named in `argnames`, in the order of the arguments and of the names. Of a
+/// complex value it is the gradient of the real part.
 #[doc = docs!(grad)]
 #[pyfunction]
 #[pyo3(signature = (fun, argnums = None, argnames = None))]

@@ -105,6 +105,17 @@ fn errors_name_the_function_and_what_it_was_given() {
             "scaled_dot_product_attention: takes arrays of four axes \
              (query float32[3, 4], keys float32[3, 4], values float32[3, 4])",
         ),
+        // What can be said of dtypes comes before shapes.
+        (
+            says(bitwise_and(&floats(&[2]), &integers(3))),
+            "bitwise_and: takes integers and bool, not float32",
+        ),
+        (
+            says(left_shift(&integers(2), &complex)),
+            "left_shift: takes integers and bool, not complex64",
+        ),
+        (says(softmax(&floats(&[]), -1)), "softmax: an array of 0 axes has none to name"),
+        (says(logsumexp(&floats(&[]), 0, true)), "logsumexp: an array of 0 axes has none to name"),
         (says(to_fp8(&integers(1))), "to_fp8: takes floats, not int32[1]"),
         (says(isdtype(DType::F32, "float")), "isdtype: 'float' is not a kind of dtypes"),
         (says(einsum_path("ij,jk", &[&m])), "einsum: 'ij,jk': 2 terms for 1 operands"),

@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::array::scope::Scope;
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::prim::{Batched, Tangents, record};
+use crate::prim::{Batched, Reverse, Tangents, record};
 use crate::shape::Aval;
 use crate::transform::rules::vmap_body;
 
@@ -115,16 +115,14 @@ impl CallRules for BatchedRules {
         found.into_iter().map(whole).collect::<Result<_>>().map(Some)
     }
 
-    fn vjp(
-        &self,
-        inputs: &[Array],
-        outputs: &[Array],
-        cotangents: &[Option<Array>],
-    ) -> Result<Option<Tangents>> {
+    fn vjp(&self, r: &Reverse<'_>) -> Result<Option<Tangents>> {
+        let Reverse { inputs, outputs, cotangents, wanted } = *r;
         let changes = cotangents.iter().flatten().cloned().map(Batched::each);
         let arguments = self.arguments(inputs, outputs, changes);
         let present: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
-        let rule = |x: &[Array], y: &[Array], c: &[Option<Array>]| self.single.vjp(x, y, c);
+        let rule = |x: &[Array], y: &[Array], c: &[Option<Array>]| {
+            self.single.vjp(&Reverse { inputs: x, outputs: y, cotangents: c, wanted })
+        };
         let Some(found) = self.over_batch(&arguments, &present, outputs.len(), rule)? else {
             return Ok(None);
         };

@@ -2085,7 +2085,8 @@ def get_printoptions() -> PrintOptions:
     """
 def grad(fun: Any, argnums: Any = ..., argnames: Any = ...) -> Any:
     """A function that gives the gradient of `fun` by some of its arguments: those at `argnums`, the
-    first if nothing is said, and those named in `argnames`.
+    first if nothing is said, and those named in `argnames`, in the order of the arguments and of the names. Of a
+    complex value it is the gradient of the real part.
 
     Example:
         >>> df = mx.grad(lambda x: mx.sum(x * x))

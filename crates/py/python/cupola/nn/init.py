@@ -264,9 +264,10 @@ def orthogonal(
         rows, columns = a.shape
         # As all directions of a normally distributed vector are alike, so are those of the result:
         # signs as in Mezzadri, How to generate random matrices from the classical compact groups.
-        vectors = mx.random.normal(shape=(max(rows, columns), min(rows, columns)))
-        basis, triangle = mx.linalg.qr(vectors)
+        # Square, so that a seed gives what it gives in MLX.
+        size = max(rows, columns)
+        basis, triangle = mx.linalg.qr(mx.random.normal(shape=(size, size)))
         basis = basis * mx.where(mx.diag(triangle) < 0, -1, 1)
-        return (gain * (basis if rows > columns else basis.T)).astype(dtype)
+        return (gain * basis[:rows, :columns]).astype(dtype)
 
     return initializer

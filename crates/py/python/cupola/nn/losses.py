@@ -409,8 +409,9 @@ def cosine_similarity_loss(
     def length(x: mx.array) -> mx.array:
         return mx.sqrt(mx.sum(mx.square(x), axis=axis))
 
-    cosine = mx.sum(x1 * x2, axis=axis) / mx.maximum(length(x1) * length(x2), eps)
-    return _reduce(cosine, reduction)
+    # Lengths come first: both arrays have to have the axis.
+    lengths = length(x1) * length(x2)
+    return _reduce(mx.sum(x1 * x2, axis=axis) / mx.maximum(lengths, eps), reduction)
 
 
 @_float32

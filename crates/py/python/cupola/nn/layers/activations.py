@@ -36,7 +36,8 @@ def relu2(x: mx.array) -> mx.array:
         >>> nn.relu2(mx.array([-1.0, 2.0]))
         array([0, 4], dtype=float32)
     """
-    return mx.square(mx.maximum(_numbers(x), 0))
+    # NaN is kept, and so is its slope.
+    return mx.square(mx.where(mx.less_equal(_numbers(x), 0), 0, x))
 
 
 def relu6(x: mx.array) -> mx.array:
@@ -96,13 +97,14 @@ def celu(x: mx.array, alpha: float = 1.0) -> mx.array:
 def selu(x: mx.array) -> mx.array:
     """The scaled exponential linear unit, ``1.0507 · elu(x, 1.67326)``.
 
-    The constants are those of Klambauer et al., *Self-Normalizing Neural Networks* (2017).
+    The constants are those of Klambauer et al., *Self-Normalizing Neural Networks* (2017), rounded as in
+    MLX.
 
     Example:
         >>> nn.selu(mx.array([0.0, 1.0]))
         array([0, 1.0507], dtype=float32)
     """
-    return mx._nn.selu(x)
+    return elu(x, 1.67326) * 1.0507
 
 
 def gelu(x: mx.array) -> mx.array:
