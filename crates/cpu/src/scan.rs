@@ -6,9 +6,12 @@
 //! order: each finds its part's total, hands what came before it and the total on to the next part,
 //! and folds the part while it is in its cache. Where a lane is cut depends on its length alone, and
 //! so do the results.
+//!
+//! A sum or product of floats of what lies between may overflow, or a product vanish, where that from the start
+//! does not ([`Join::lost`]). Such a tile is folded in order, and so is a long lane with one.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cupola_core::backend::Operand;
 use cupola_core::prim::{Scan, ScanKind};
@@ -63,22 +66,18 @@ impl ScanKernel {
     /// # Safety
     /// As for [`ScanKernel::fold`].
     unsafe fn complex<T: Held<Wide = Complex32>>(&self, x: *const u8, out: *mut u8) {
-        let one = Complex32::new(1.0, 0.0);
         // SAFETY: the caller vouches for the elements.
         unsafe {
             match self.scan.kind {
-                ScanKind::Prod => self.fold::<T, _>(x, out, one, |a, b| a * b),
-                _ => self.fold::<T, _>(x, out, Complex32::default(), |a, b| a + b),
+                ScanKind::Prod => self.fold::<T, _>(x, out, Prod),
+                _ => self.fold::<T, _>(x, out, Sum),
             }
         }
     }
 
     /// # Safety
     /// `x` has the elements, of `T`, and as many can be written to `out`, which is elsewhere.
-    unsafe fn fold<T: Held, F>(&self, x: *const u8, out: *mut u8, first: T::Wide, join: F)
-    where
-        F: Fn(T::Wide, T::Wide) -> T::Wide + Copy + Send + Sync,
-    {
+    unsafe fn fold<T: Held, J: Join<T::Wide>>(&self, x: *const u8, out: *mut u8, join: J) {
         let [outer, size, inner] = self.sizes;
         let Scan { reverse, exclusive, .. } = self.scan;
         let x = Source(x.cast::<T>());
@@ -91,25 +90,33 @@ impl ScanKernel {
                 let x = std::slice::from_raw_parts(x.get().add(start), len);
                 (x, out.slice(start..start + len))
             };
-            Lane::<T, F> { x, out: Some(out), reverse, exclusive, carry: first, first, join }
+            Lane::<T, J> { x, out: Some(out), reverse, exclusive, carry: join.first(), join }
         };
-        if inner == 1 && size >= LONG {
+        if inner == 1 && size >= LONG && !J::IN_ORDER {
             for o in 0..outer {
                 let parts = size.div_ceil(CHUNK);
                 let range = |part: usize| {
                     let start = if reverse { parts - 1 - part } else { part } * CHUNK;
                     (o * size + start, CHUNK.min(size - start))
                 };
-                let (next, before) = (AtomicUsize::new(0), Befores::new(parts, first));
+                let (next, before) = (AtomicUsize::new(0), Befores::new(parts, join.first()));
+                let lost = AtomicBool::new(false);
                 parallel_for(parts, |_| {
                     // In their order, so that the parts before one are never left waiting.
                     let part = next.fetch_add(1, Ordering::Relaxed);
                     let (start, len) = range(part);
-                    let total = dispatch(isa, Lane { out: None, ..lane(start, len) });
+                    let own = dispatch(isa, Lane { out: None, ..lane(start, len) });
                     let carry = before.get(part);
-                    before.set(part + 1, join(carry, total));
-                    dispatch(isa, Lane { carry, ..lane(start, len) });
+                    let total = join.join(carry, own.total);
+                    before.set(part + 1, total);
+                    let end = dispatch(isa, Lane { carry, ..lane(start, len) });
+                    if own.lost || end.lost || join.lost(carry, own.total, total) {
+                        lost.store(true, Ordering::Relaxed);
+                    }
                 });
+                if lost.into_inner() {
+                    dispatch(isa, lane(o * size, size));
+                }
             }
         } else if inner == 1 {
             let per = (CHUNK / size).max(1);
@@ -126,10 +133,7 @@ impl ScanKernel {
                     let (o, at) = (block / blocks, block % blocks * LANES);
                     let row = |i: usize| (o * size + i) * inner + at;
                     let len = LANES.min(inner - at);
-                    dispatch(
-                        isa,
-                        Columns { x, out, row, size, len, reverse, exclusive, first, join },
-                    );
+                    dispatch(isa, Columns { x, out, row, size, len, reverse, exclusive, join });
                 }
             });
         }
@@ -154,38 +158,38 @@ impl OpKernel for ScanKernel {
                     // Bools are bytes of 0 and 1.
                     DType::Bool => match self.scan.kind {
                         // SAFETY: as above; the dtype says what the elements are.
-                        ScanKind::Max => unsafe { self.fold::<u8, _>(x, out, 0, u8::max) },
+                        ScanKind::Max => unsafe { self.fold::<u8, _>(x, out, Exact(0, u8::max)) },
                         // SAFETY: as above.
-                        _ => unsafe { self.fold::<u8, _>(x, out, 1, u8::min) },
+                        _ => unsafe { self.fold::<u8, _>(x, out, Exact(1, u8::min)) },
                     },
                     $(DType::$dtype => match self.scan.kind {
                         // SAFETY: as above.
-                        ScanKind::Sum => unsafe { self.fold::<$t, _>(x, out, 0, <$t>::wrapping_add) },
+                        ScanKind::Sum => unsafe { self.fold::<$t, _>(x, out, Exact(0, <$t>::wrapping_add)) },
                         // SAFETY: as above.
-                        ScanKind::Prod => unsafe { self.fold::<$t, _>(x, out, 1, <$t>::wrapping_mul) },
+                        ScanKind::Prod => unsafe { self.fold::<$t, _>(x, out, Exact(1, <$t>::wrapping_mul)) },
                         // SAFETY: as above.
-                        ScanKind::Min => unsafe { self.fold::<$t, _>(x, out, <$t>::MAX, |a, b| a.min(b)) },
+                        ScanKind::Min => unsafe { self.fold::<$t, _>(x, out, Exact(<$t>::MAX, |a: $t, b: $t| a.min(b))) },
                         // SAFETY: as above.
-                        _ => unsafe { self.fold::<$t, _>(x, out, <$t>::MIN, |a, b| a.max(b)) },
+                        _ => unsafe { self.fold::<$t, _>(x, out, Exact(<$t>::MIN, |a: $t, b: $t| a.max(b))) },
                     },)*
                     $(DType::$float => match self.scan.kind {
                         // SAFETY: as above.
-                        ScanKind::Sum => unsafe { self.fold::<$f, _>(x, out, 0.0, |a, b| a + b) },
+                        ScanKind::Sum => unsafe { self.fold::<$f, _>(x, out, Sum) },
                         // SAFETY: as above.
-                        ScanKind::Prod => unsafe { self.fold::<$f, _>(x, out, 1.0, |a, b| a * b) },
+                        ScanKind::Prod => unsafe { self.fold::<$f, _>(x, out, Prod) },
                         // SAFETY: as above.
                         ScanKind::Max => unsafe {
                             let larger = |a: $wide, b: $wide| if a >= b || a.is_nan() { a } else { b };
-                            self.fold::<$f, _>(x, out, <$wide>::NEG_INFINITY, larger);
+                            self.fold::<$f, _>(x, out, Exact(<$wide>::NEG_INFINITY, larger));
                         },
                         // SAFETY: as above.
                         ScanKind::Min => unsafe {
                             let smaller = |a: $wide, b: $wide| if a <= b || a.is_nan() { a } else { b };
-                            self.fold::<$f, _>(x, out, <$wide>::INFINITY, smaller);
+                            self.fold::<$f, _>(x, out, Exact(<$wide>::INFINITY, smaller));
                         },
                         // SAFETY: as above.
                         ScanKind::LogAddExp => unsafe {
-                            self.fold::<$f, _>(x, out, <$wide>::NEG_INFINITY, $logaddexp);
+                            self.fold::<$f, _>(x, out, Exact(<$wide>::NEG_INFINITY, $logaddexp));
                         },
                     },)*
                     // SAFETY: as above.
@@ -241,6 +245,90 @@ fn single(a: f32, b: f32) -> f32 {
     math::logaddexp::<crate::map::Portable>(a, b)
 }
 
+/// How two neighbours are joined.
+trait Join<W>: Copy + Send + Sync {
+    /// Whether only a fold from the start to the end is right.
+    const IN_ORDER: bool = false;
+    /// What changes nothing.
+    fn first(self) -> W;
+    fn join(self, a: W, b: W) -> W;
+    /// Whether `joined`, of `a` and `b`, may not be what a fold in order comes to.
+    fn lost(self, a: W, b: W, joined: W) -> bool;
+}
+
+/// Neighbours that may be joined in any groups, from what changes nothing on.
+#[derive(Clone, Copy)]
+struct Exact<W, F>(W, F);
+
+impl<W: Copy + Send + Sync, F: Fn(W, W) -> W + Copy + Send + Sync> Join<W> for Exact<W, F> {
+    #[inline(always)]
+    fn first(self) -> W {
+        self.0
+    }
+    #[inline(always)]
+    fn join(self, a: W, b: W) -> W {
+        self.1(a, b)
+    }
+    #[inline(always)]
+    fn lost(self, _: W, _: W, _: W) -> bool {
+        false
+    }
+}
+
+/// Sums of floats and complex numbers.
+#[derive(Clone, Copy)]
+struct Sum;
+
+/// Products of these.
+#[derive(Clone, Copy)]
+struct Prod;
+
+macro_rules! joins {
+    ($($t:ty, $one:expr, $least:expr, $in_order:expr, |$x:ident| $size:expr;)*) => {$(
+        impl Join<$t> for Sum {
+            #[inline(always)]
+            fn first(self) -> $t {
+                <$t>::default()
+            }
+            #[inline(always)]
+            fn join(self, a: $t, b: $t) -> $t {
+                a + b
+            }
+            /// An overflow.
+            #[inline(always)]
+            fn lost(self, a: $t, b: $t, joined: $t) -> bool {
+                let finite = |$x: $t| $size.is_finite();
+                !finite(joined) & finite(a) & finite(b)
+            }
+        }
+        impl Join<$t> for Prod {
+            const IN_ORDER: bool = $in_order;
+            #[inline(always)]
+            fn first(self) -> $t {
+                $one
+            }
+            #[inline(always)]
+            fn join(self, a: $t, b: $t) -> $t {
+                a * b
+            }
+            /// An overflow, or digits of a small product of what is not 0.
+            #[inline(always)]
+            fn lost(self, a: $t, b: $t, joined: $t) -> bool {
+                let zero = <$t>::default();
+                let small = |$x: $t| $size.abs() < $least;
+                Sum.lost(a, b, joined) | (small(joined) & (a != zero) & (b != zero))
+            }
+        }
+    )*};
+}
+
+joins! {
+    f32, 1.0, f32::MIN_POSITIVE, false, |x| x;
+    f64, 1.0, f64::MIN_POSITIVE, false, |x| x;
+    // Their products with 1 are not themselves where they are infinite, and of zeros of other signs.
+    Complex32, Complex32::new(1.0, 0.0), f32::MIN_POSITIVE, true, |x| (x.re.abs() + x.im.abs());
+}
+
 /// An element, and what it is folded in.
 trait Held: Copy + Send + Sync {
     type Wide: Copy + Send + Sync;
@@ -276,7 +364,7 @@ held! {
 }
 
 /// A lane, or a part of one.
-struct Lane<'a, T: Held, F> {
+struct Lane<'a, T: Held, J> {
     x: &'a [T],
     /// `None` where only the total is wanted.
     out: Option<&'a mut [T]>,
@@ -284,62 +372,134 @@ struct Lane<'a, T: Held, F> {
     exclusive: bool,
     /// What came before.
     carry: T::Wide,
-    /// What changes nothing.
-    first: T::Wide,
-    join: F,
+    join: J,
 }
 
-impl<T: Held, F: Fn(T::Wide, T::Wide) -> T::Wide + Copy> Kernel for Lane<'_, T, F> {
-    type Output = T::Wide;
+/// What a lane, or a part of one, came to.
+struct End<W> {
+    total: W,
+    /// Whether what was folded by itself was no part of a fold in order somewhere.
+    lost: bool,
+}
 
-    /// Gives the total.
+impl<T: Held, J: Join<T::Wide>> Lane<'_, T, J> {
     #[inline(always)]
-    fn run(mut self) -> T::Wide {
-        let (size, join) = (self.x.len(), self.join);
-        let mut tile = [self.first; TILE];
-        let mut carry = self.carry;
-        let place = |i: usize| if self.reverse { size - 1 - i } else { i };
-        for start in (0..size).step_by(TILE) {
-            let len = TILE.min(size - start);
-            let stream = len.div_ceil(STREAMS);
-            let mut totals = [self.first; STREAMS];
+    fn place(&self, i: usize) -> usize {
+        if self.reverse { self.x.len() - 1 - i } else { i }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, i: usize, value: T::Wide) {
+        let place = self.place(i);
+        if let Some(out) = &mut self.out {
+            out[place] = T::narrow(value);
+        }
+    }
+
+    /// Folds these places one after the other; the first element of a lane that is folded so is joined with nothing.
+    #[inline(always)]
+    fn in_order(&mut self, start: usize, len: usize) {
+        for i in start..start + len {
+            let x = self.x[self.place(i)].widen();
+            let before = self.carry;
+            let is_first = J::IN_ORDER && i == 0;
+            self.carry = if is_first { x } else { self.join.join(before, x) };
+            self.put(i, if self.exclusive { before } else { self.carry });
+        }
+    }
+
+    /// Folds a tile into `tile`, each stream from nothing on, and gives the streams' totals and whether one is lost.
+    #[inline(always)]
+    fn streams(
+        &self,
+        start: usize,
+        len: usize,
+        tile: &mut [T::Wide; TILE],
+    ) -> ([T::Wide; STREAMS], bool) {
+        let (join, stream) = (self.join, len.div_ceil(STREAMS));
+        let mut totals = [join.first(); STREAMS];
+        let mut lost = [false; STREAMS];
+        let mut step = |at: usize, total: &mut T::Wide, lost: &mut bool| {
+            let x = self.x[self.place(start + at)].widen();
+            let joined = join.join(*total, x);
+            *lost |= join.lost(*total, x, joined);
+            tile[at] = if self.exclusive { *total } else { joined };
+            *total = joined;
+        };
+        if len == TILE {
             // Whole streams together: their chains of joins do not wait for each other.
-            let whole = if len == TILE { stream } else { 0 };
-            for i in 0..whole {
-                for (s, total) in totals.iter_mut().enumerate() {
-                    let at = s * stream + i;
-                    let joined = join(*total, self.x[place(start + at)].widen());
-                    tile[at] = if self.exclusive { *total } else { joined };
-                    *total = joined;
+            for i in 0..stream {
+                for (s, (total, lost)) in totals.iter_mut().zip(&mut lost).enumerate() {
+                    step(s * stream + i, total, lost);
                 }
             }
-            if whole == 0 {
-                for at in 0..len {
-                    let total = &mut totals[at / stream];
-                    let joined = join(*total, self.x[place(start + at)].widen());
-                    tile[at] = if self.exclusive { *total } else { joined };
-                    *total = joined;
-                }
-            }
-            for (s, total) in totals.iter().enumerate() {
-                let from = (s * stream).min(len);
-                let to = ((s + 1) * stream).min(len);
-                if let Some(out) = &mut self.out {
-                    for at in from..to {
-                        out[place(start + at)] = T::narrow(join(carry, tile[at]));
-                    }
-                }
-                if from < to {
-                    carry = join(carry, *total);
-                }
+        } else {
+            for at in 0..len {
+                step(at, &mut totals[at / stream], &mut lost[at / stream]);
             }
         }
-        carry
+        (totals, lost.contains(&true))
+    }
+
+    /// Joins what came before to the streams of a tile, and gives whether something is lost.
+    #[inline(always)]
+    fn joined(
+        &mut self,
+        start: usize,
+        len: usize,
+        tile: &[T::Wide; TILE],
+        totals: [T::Wide; STREAMS],
+    ) -> bool {
+        let (join, stream) = (self.join, len.div_ceil(STREAMS));
+        let mut lost = false;
+        for (s, total) in totals.into_iter().enumerate() {
+            let (from, to) = ((s * stream).min(len), ((s + 1) * stream).min(len));
+            if from == to {
+                break;
+            }
+            let carry = self.carry;
+            if self.out.is_some() {
+                for (at, &own) in tile.iter().enumerate().take(to).skip(from) {
+                    let value = join.join(carry, own);
+                    lost |= join.lost(carry, own, value);
+                    self.put(start + at, value);
+                }
+            }
+            self.carry = join.join(carry, total);
+            lost |= join.lost(carry, total, self.carry);
+        }
+        lost
+    }
+}
+
+impl<T: Held, J: Join<T::Wide>> Kernel for Lane<'_, T, J> {
+    type Output = End<T::Wide>;
+
+    #[inline(always)]
+    fn run(mut self) -> End<T::Wide> {
+        let size = self.x.len();
+        let mut lost = false;
+        if J::IN_ORDER {
+            self.in_order(0, size);
+            return End { total: self.carry, lost };
+        }
+        let mut tile = [self.join.first(); TILE];
+        for start in (0..size).step_by(TILE) {
+            let len = TILE.min(size - start);
+            let carry = self.carry;
+            let (totals, apart) = self.streams(start, len, &mut tile);
+            if apart || self.joined(start, len, &tile, totals) {
+                self.carry = carry;
+                self.in_order(start, len);
+                lost = true;
+            }
+        }
+        End { total: self.carry, lost }
     }
 }
 
 /// Lanes that lie side by side.
-struct Columns<'a, T: Held, F, R> {
+struct Columns<'a, T: Held, J, R> {
     x: Source<T>,
     out: Out<'a, T>,
     /// Where the elements of a row start.
@@ -348,21 +508,20 @@ struct Columns<'a, T: Held, F, R> {
     len: usize,
     reverse: bool,
     exclusive: bool,
-    first: T::Wide,
-    join: F,
+    join: J,
 }
 
-impl<T, F, R> Kernel for Columns<'_, T, F, R>
+impl<T, J, R> Kernel for Columns<'_, T, J, R>
 where
     T: Held,
-    F: Fn(T::Wide, T::Wide) -> T::Wide + Copy,
+    J: Join<T::Wide>,
     R: Fn(usize) -> usize,
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let mut totals = [self.first; LANES];
+        let mut totals = [self.join.first(); LANES];
         let totals = &mut totals[..self.len];
         for i in 0..self.size {
             let start = (self.row)(if self.reverse { self.size - 1 - i } else { i });
@@ -372,7 +531,8 @@ where
                 (x, self.out.slice(start..start + self.len))
             };
             for ((total, x), out) in totals.iter_mut().zip(x).zip(out) {
-                let joined = (self.join)(*total, x.widen());
+                let x = x.widen();
+                let joined = if J::IN_ORDER && i == 0 { x } else { self.join.join(*total, x) };
                 *out = T::narrow(if self.exclusive { *total } else { joined });
                 *total = joined;
             }

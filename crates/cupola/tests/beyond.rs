@@ -91,6 +91,67 @@ fn derivatives_of_elementwise_functions() -> Result<()> {
     check("addcdiv", &x, |x| ops::addcdiv(y, y, x, 0.5))
 }
 
+/// The slopes of a function of elements.
+fn slopes(x: &[f64], f: impl Fn(&Array) -> Result<Array>) -> Result<Vec<f64>> {
+    let x = f64s(x, &[x.len()]);
+    let sum = |x: &[Array]| Ok(vec![ops::sum(&f(&x[0])?, (), false)?]);
+    read(&grad(sum, &[0])(&[x])?[0])
+}
+
+/// The same numbers, NaN among them.
+fn same(what: &str, have: &[f64], want: &[f64]) {
+    let equal = have.iter().zip(want).all(|(h, w)| h == w || h.is_nan() && w.is_nan());
+    assert!(have.len() == want.len() && equal, "{what}: {have:?}, should be {want:?}");
+}
+
+#[test]
+fn derivatives_at_poles_and_ends() -> Result<()> {
+    const NONE: f64 = f64::NAN;
+    let (end, below) = (f64::INFINITY, f64::NEG_INFINITY);
+    same("lgamma", &slopes(&[0.0, -0.0, end, NONE], ops::lgamma)?, &[below, end, end, NONE]);
+    same("lgamma", &read(&ops::lgamma(&f64s(&[0.0, end, below, -2.0], &[4]))?)?, &[end; 4]);
+    same("digamma", &slopes(&[-1.0, -3.0], ops::digamma)?, &[NONE; 2]);
+    let logit = |x: &Array| ops::logit(x, None);
+    let outside = [-1.0, 2.5, below, end, NONE];
+    same("logit", &slopes(&outside, logit)?, &[NONE; 5]);
+    same("logit", &read(&logit(&f64s(&outside, &[5]))?)?, &[NONE; 5]);
+    same("logit", &slopes(&[0.0, 1.0, 0.5], logit)?, &[end, end, 4.0]);
+    close(
+        "logit",
+        &slopes(&[0.1, 0.75, 0.9], logit)?,
+        &[1.0 / 0.09, 16.0 / 3.0, 1.0 / 0.09],
+        1e-12,
+    );
+    let xlogy = |y: f64| move |x: &Array| ops::xlogy(x, y);
+    same("xlogy", &slopes(&[0.0, 2.0], xlogy(end))?, &[end; 2]);
+    same("xlogy", &slopes(&[0.0], xlogy(0.0))?, &[0.0]);
+    same("xlogy", &read(&xlogy(end)(&f64s(&[0.0], &[1]))?)?, &[0.0]);
+    Ok(())
+}
+
+#[test]
+fn samples_at_no_place_are_the_first_pixels() -> Result<()> {
+    let image = f64s(&(1..=16).map(f64::from).collect::<Vec<_>>(), &[1, 4, 4, 1]);
+    for (mode, want) in [(Interpolation::Linear, [7.8, 2.7]), (Interpolation::Nearest, [9.0, 3.0])]
+    {
+        for beyond in [Beyond::Border, Beyond::Reflection] {
+            for place in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY] {
+                // The last pixel is beside +∞.
+                if beyond == Beyond::Border && place > 0.0 {
+                    continue;
+                }
+                let places = f64s(&[place, 0.1, 0.1, place], &[1, 2, 2]);
+                let f = |g: &Array| ops::grid_sample(&image, g, mode, beyond, false);
+                close("grid_sample", &read(&f(&places)?)?, &want, 1e-6);
+                let sum = |g: &[Array]| Ok(vec![ops::sum(&f(&g[0])?, (), false)?]);
+                let slopes = read(&grad(sum, &[0])(&[places])?[0])?;
+                same("grid_sample", &[slopes[0], slopes[3]], &[0.0; 2]);
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn derivatives_of_statistics() -> Result<()> {
     let x = numbers(2, &[4, 5]);

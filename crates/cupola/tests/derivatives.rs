@@ -83,6 +83,113 @@ fn powers_differentiate_at_zero_until_nothing_is_left() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn powers_have_no_slope_by_the_exponent_below_zero() -> Result<()> {
+    let power = |x: &[Array]| Ok(vec![Array::apply(Binary::Power, &[&x[0], &x[1]])?]);
+    let (a, b) = (f64s(&[-2.0, 0.0, 1.0], &[3]), f64s(&[3.0; 3], &[3]));
+    let (_, given) = vjp(power, &[a, b], &[f64s(&[1.0; 3], &[3])])?;
+    assert_eq!(read(&given[0])?, [12.0, 0.0, 3.0]);
+    let slopes = read(&given[1])?;
+    assert!(slopes[0].is_nan() && slopes[1..] == [0.0, 0.0], "{slopes:?}");
+    Ok(())
+}
+
+/// Complex numbers.
+fn complex(numbers: &[(f32, f32)]) -> Array {
+    let bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|&(re, im)| [re.to_le_bytes(), im.to_le_bytes()].concat())
+        .collect();
+    Array::from_bytes(&bytes, DType::C64, [numbers.len()]).unwrap()
+}
+
+/// Their parts.
+fn parts(z: &Array) -> Result<Vec<(f64, f64)>> {
+    let (re, im) = (read(&ops::real(z)?)?, read(&ops::imag(z)?)?);
+    Ok(re.into_iter().zip(im).collect())
+}
+
+fn agree(what: &str, have: &Array, want: &[(f64, f64)]) -> Result<()> {
+    let have = parts(have)?;
+    let near = |h: f64, w: f64| h == w || h.is_nan() && w.is_nan() || (h - w).abs() < 1e-5;
+    let equal = have.iter().zip(want).all(|(h, w)| near(h.0, w.0) && near(h.1, w.1));
+    assert!(have.len() == want.len() && equal, "{what}: {have:?}, should be {want:?}");
+    Ok(())
+}
+
+#[test]
+fn complex_powers_and_signs_differentiate_at_zero() -> Result<()> {
+    let zero = complex(&[(0.0, 0.0)]);
+    let real = |f: &dyn Fn(&Array) -> Result<Array>, z: &[Array]| Ok(vec![ops::real(&f(&z[0])?)?]);
+    for (exponent, want) in [
+        (0.0, [0.0, 0.0, 0.0]),
+        (1.0, [1.0, 0.0, 0.0]),
+        (1.5, [0.0; 3]),
+        (2.0, [0.0, 2.0, 0.0]),
+        (3.0, [0.0, 0.0, 6.0]),
+        (4.0, [0.0; 3]),
+    ] {
+        let power = |z: &[Array]| real(&|z| ops::power(z, &complex(&[(exponent, 0.0)])), z);
+        let first = grad(power, &[0]);
+        let second = grad(|z: &[Array]| Ok(vec![ops::real(&first(z)?[0])?]), &[0]);
+        let third = grad(|z: &[Array]| Ok(vec![ops::real(&second(z)?[0])?]), &[0]);
+        let zero = std::slice::from_ref(&zero);
+        for (have, want) in [first(zero)?, second(zero)?, third(zero)?].iter().zip(want) {
+            agree(&format!("to the power of {exponent}"), &have[0], &[(want, 0.0)])?;
+        }
+    }
+    let sign = grad(|z: &[Array]| real(&|z| ops::sign(z), z), &[0]);
+    agree("sign", &sign(&[zero.clone()])?[0], &[(0.0, 0.0)])?;
+    let (end, none) = (f64::INFINITY, f64::NAN);
+    let exponents = complex(&[(0.0, 1.0), (-1.0, 0.0), (0.0, 0.0), (1.0, 0.5)]);
+    let want = [(none, none), (end, none), (1.0, 0.0), (0.0, 0.0)];
+    agree("powers of 0", &ops::power(&complex(&[(0.0, 0.0); 4]), &exponents)?, &want)
+}
+
+#[test]
+fn complex_logarithms_of_sums_keep_their_angle() -> Result<()> {
+    const END: f32 = f32::INFINITY;
+    let (end, none) = (f64::INFINITY, f64::NAN);
+    let a = complex(&[(END, -2.5), (END, 1.0), (END, 1.0), (-END, 1.0), (0.0, 1.0)]);
+    let b = complex(&[(0.0, 0.0), (END, 2.0), (END, 1.0), (0.0, 1.0), (2.0, 0.0)]);
+    let last = (2.07617, 0.105725);
+    let want = [(end, -2.5), (end, none), (end, 1.0), (0.0, 1.0), last];
+    agree("logaddexp", &ops::logaddexp(&a, &b)?, &want)?;
+    let f = |x: &[Array]| Ok(vec![ops::real(&ops::sum(&ops::logaddexp(&x[0], &b)?, (), false)?)?]);
+    agree(
+        "its slope",
+        &ops::index(&grad(f, &[0])(&[a.clone()])?[0], &[ops::S::at(0)])?.reshape([1])?,
+        &[(1.0, 0.0)],
+    )?;
+    let all = ops::logsumexp(&complex(&[(END, 1.0), (0.0, 0.0)]), (), true)?;
+    agree("logsumexp", &all, &[(end, 1.0)])?;
+    let x = complex(&[(0.0, 1.0), (2.0, 0.0), (END, 1.0), (0.0, 0.0)]);
+    let running =
+        |reverse, exclusive| ops::logcumsumexp(&x, 0, ops::ScanOptions { reverse, exclusive });
+    let forth = [(0.0, 1.0), last, (end, 1.0), (end, 1.0)];
+    agree("logcumsumexp", &running(false, false)?, &forth)?;
+    let apart = [(-end, 0.0), forth[0], forth[1], forth[2]];
+    agree("without its own", &running(false, true)?, &apart)?;
+    let back = [(end, 1.0), (end, 1.0), (0.0, 0.0), (-end, 0.0)];
+    agree("reverse", &running(true, true)?, &back)?;
+    agree("of nothing", &ops::logcumsumexp(&complex(&[]), (), Default::default())?, &[])
+}
+
+#[test]
+fn sinc_takes_complex_numbers() -> Result<()> {
+    let z = complex(&[(0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (2.5, 0.5), (0.1, 0.1), (-2.0, 0.0)]);
+    let want = [(3.67608, 0.0), (1.0, 0.0), (0.0, 0.0), (0.30719, -0.061438), (0.99968, -0.032897)];
+    agree("sinc", &ops::sinc(&z)?, &[&want[..], &[(0.0, 0.0)]].concat())?;
+    let slope =
+        grad(|z: &[Array]| Ok(vec![ops::real(&ops::sum(&ops::sinc(&z[0])?, (), false)?)?]), &[0]);
+    // (cos πz − sinc z)/z, conjugated.
+    agree(
+        "its slope",
+        &slope(&[complex(&[(1.0, 0.0), (0.0, 0.0)])])?[0],
+        &[(-1.0, 0.0), (0.0, 0.0)],
+    )
+}
+
 fn swish(x: &[Array]) -> Result<Vec<Array>> {
     let gate = Array::apply(Unary::Sigmoid, &[&x[0]])?;
     let y = Array::apply(Binary::Mul, &[&x[0], &gate])?;

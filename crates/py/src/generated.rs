@@ -2154,9 +2154,6 @@ pub fn sin(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 
 /// sin πx/(πx), and 1 at 0.
 ///
-/// Errors:
-/// For complex numbers.
-///
 /// Example:
 ///     >>> mx.sinc(mx.array([0.0, 0.5, 1.0]))
 ///     array([1, 0.63662, 0], dtype=float32)
@@ -3420,7 +3417,7 @@ macro_rules! docs {
 (linearize) => { "\nExample:\n    >>> y, slope = mx.linearize(mx.square, mx.array([1.0, 2.0]))\n    >>> y, slope(mx.array([1.0, 10.0]))\n    (array([1, 4], dtype=float32), array([2, 40], dtype=float32))" };
 (linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
 (load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
-(logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types accumulate in `float32`.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logcumsumexp(mx.array([0.0, 0.0]))\n    array([0, 0.693147], dtype=float32)" };
+(logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types accumulate in `float32`.\n\nExample:\n    >>> mx.logcumsumexp(mx.array([0.0, 0.0]))\n    array([0, 0.693147], dtype=float32)" };
 (logit) => { "ln(x/(1 − x)), the inverse of `sigmoid`(super::sigmoid): −∞ at 0, ∞ at 1 and NaN outside. With `eps`, of\nx limited to [eps, 1 − eps].\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logit(mx.array([0.25, 0.5]))\n    array([-1.09861, 0], dtype=float32)" };
 (matrix_norm) => { "`linalg.norm` under another name.\n\nExample:\n    >>> mx.matrix_norm(mx.array([[3.0, 0.0], [0.0, 4.0]]))\n    array(5, dtype=float32)" };
 (max_pool_with_indices) => { "`max_pool`(super::max_pool), and where in its image, flattened, each largest element is: the first of equal ones,\nor the first NaN.\n\nShapes:\nBoth as `max_pool`(super::max_pool) gives.\n\nDtypes:\nThe places are `int32`.\n\nErrors:\nAs `max_pool`(super::max_pool), and for images of 2³¹ pixels and more.\n\nExample:\n    >>> largest, places = mx.max_pool_with_indices(mx.array([[[1.0], [4.0], [3.0], [2.0]]]), 2)\n    >>> largest.flatten(), places.flatten()\n    (array([4, 3], dtype=float32), array([1, 2], dtype=int32))" };

@@ -222,6 +222,8 @@ for f in "cumsum cumprod cummax cummin logcumsumexp".split():
         c(f"mx.{f}({text})", tolerance=1e-05)
 c("mx.cumsum(z,axis=1)", tolerance=1e-05)
 c("mx.cumprod(z,axis=0)", tolerance=1e-05)
+for options in ("axis=0", "axis=1,reverse=True", "axis=None", "axis=1,inclusive=False"):
+    c(f"mx.logcumsumexp(z,{options})", tolerance=1e-05)
 c("mx.cummax(sp,axis=0)")
 c("mx.cummin(sp,axis=0)")
 for k in (0, 2, -1):

@@ -14,7 +14,7 @@ pub fn samples() -> Vec<Sample> {
     for &kind in ScanKind::ALL {
         for (axis, reverse) in [(0, false), (1, true)] {
             let op = Scan { kind, axis, reverse, exclusive: false };
-            all.push(of_op(op, &format!("of edges along {axis}"), rows(), DType::is_float));
+            all.push(of_op(op, &format!("of edges along {axis}"), rows(), DType::is_inexact));
         }
     }
     for &kind in ScanKind::ALL {
@@ -31,6 +31,7 @@ pub fn samples() -> Vec<Sample> {
         }
     }
     all.extend(long());
+    all.extend(finite());
     all.extend(kinks());
     all
 }
@@ -59,6 +60,56 @@ fn long() -> Vec<Sample> {
     }
     let exact = |s: Sample| s.within(Accuracy::Exact).where_kernels_are_cheap();
     all.into_iter().map(exact).collect()
+}
+
+/// Sums and products that are finite up to each element, though not all of what lies between, and products that begin
+/// with zeros or infinities.
+fn finite() -> Vec<Sample> {
+    type Value = fn(usize, usize) -> f64;
+    const CASES: [(ScanKind, &str, Value); 5] = [
+        (ScanKind::Sum, "large ones", |i, n| match i {
+            3 => -3e38,
+            i if i == n / 2 || i == n / 2 + 1 => 3e38,
+            _ => 0.0,
+        }),
+        (ScanKind::Prod, "large ones", |i, n| match i {
+            0 => 1e-35,
+            i if (n / 2..n / 2 + 5).contains(&i) => 1e14,
+            i if (n / 2 + 5..n / 2 + 9).contains(&i) => 1e-3,
+            _ => 1.0,
+        }),
+        (ScanKind::Prod, "small ones", |i, n| match i {
+            0 => 1e35,
+            i if (n / 2..n / 2 + 5).contains(&i) => 1e-14,
+            i if (n / 2 + 5..n / 2 + 9).contains(&i) => 1e3,
+            _ => 1.0,
+        }),
+        (ScanKind::Prod, "large ones and 0", |i, _| if i == 0 { 0.0 } else { 1e30 }),
+        (
+            ScanKind::Prod,
+            "nothing but 0",
+            |i, n| if i == n / 3 { -0.0 } else { 1.5 - i as f64 % 2.0 },
+        ),
+    ];
+    let mut all = Vec::new();
+    for size in [17, 300, 3000, 40_000, 200_000] {
+        for (way, (kind, of, value)) in (0..4).flat_map(|way| CASES.map(|case| (way, case))) {
+            let (reverse, exclusive) = (way & 1 == 1, way & 2 == 2);
+            for (shape, axis) in [([2, size], 1), ([size, 2], 0)] {
+                let op = Scan { kind, axis, reverse, exclusive };
+                let at = move |i: usize| {
+                    let at = if axis == 1 { i % size } else { i / 2 % size };
+                    value(if reverse { size - 1 - at } else { at }, size)
+                };
+                let name = format!("{} of {of}, {shape:?}, way {way}", kind.name());
+                let sample = Sample::new(name, move |_| op.into(), vec![from(shape, at)]);
+                let sample = sample.only(|dtype| dtype == DType::F32);
+                let few = size > 3000 && axis == 0;
+                all.push(if few { sample.where_kernels_are_cheap() } else { sample });
+            }
+        }
+    }
+    all
 }
 
 /// Ties, NaN, infinities and factors of zero.
@@ -130,10 +181,15 @@ pub fn reference(s: &Scan, x: &Host, out: &Aval) -> Host {
     lanes(x, s.axis, out, |lane| {
         let mut total = identity(join, out.dtype);
         let mut folded = vec![total; lane.len()];
+        // What is infinite is not its product with a complex 1.
+        let is_apart = s.kind == ScanKind::Prod && out.dtype.is_complex();
         for i in 0..lane.len() {
             let at = if s.reverse { lane.len() - 1 - i } else { i };
             let before = total;
-            total = binary::number(join, total, lane[at], out.dtype);
+            total = match i {
+                0 if is_apart => lane[at],
+                _ => binary::number(join, total, lane[at], out.dtype),
+            };
             // Integers wrap at each step.
             if !out.dtype.is_inexact() {
                 total = total.fit(out.dtype);

@@ -3,11 +3,11 @@
 //! smallest.
 
 use super::compare::compare as compared;
-use super::operand::Operand;
+use super::operand::{Operand, constant_like};
 use super::{
     ScanOptions, abs, add, any, argmax, argsort, divide, equal, exp, expand_axes, flip, full,
-    greater, imag, isfinite, isnan, log, logical_and, logical_not, logical_or, multiply, negative,
-    real, squeeze_axes, subtract, take_along_axis, where_,
+    greater, imag, isfinite, isnan, less, log, logical_and, logical_not, logical_or, multiply,
+    negative, real, squeeze_axes, subtract, take_along_axis, where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::prim::record::{cast, concatenate, slice_axis};
 use crate::prim::{Binary, Compare, ReduceKind};
 use crate::shape::Dims;
+use crate::transform::associative_scan;
 
 /// z/|z|, and 0 of 0.
 pub(super) fn sign(z: &Array) -> Result<Array> {
@@ -23,19 +24,35 @@ pub(super) fn sign(z: &Array) -> Result<Array> {
     let is_large = equal(&abs(&wide)?, f32::INFINITY)?;
     let wide = where_(&is_large, &multiply(&wide, 0.25)?, &wide)?;
     let size = abs(&wide)?;
-    cast(&where_(&equal(&size, 0)?, 0, &divide(&wide, &size)?)?, z.dtype())
+    let is_zero = equal(&size, 0)?;
+    let turned = divide(&wide, &where_(&is_zero, 1, &size)?)?;
+    cast(&where_(&is_zero, 0, &turned)?, z.dtype())
 }
 
-/// aᵇ = e^(b·ln a), with 0⁰ = 1; of 0 it is 0 where the real part of b is positive, else ∞ + i·NaN as in
-/// MLX.
+/// aᵇ = e^(b·ln a), with 0⁰ = 1; of 0 it is 0 where the real part of b is positive, ∞ + i·NaN where that is
+/// negative, and else NaN.
 pub(super) fn power(a: &Array, b: &Array) -> Result<Array> {
     let own = a.dtype();
     let [a, b] = &[cast(a, own.accumulator())?, cast(b, own.accumulator())?];
-    let general = exp(&multiply(b, &log(a)?)?)?;
-    let grows = greater(&real(b)?, 0)?;
-    let of_zero = where_(&grows, 0, Scalar::Complex(f32::INFINITY, f32::NAN))?;
-    let of_zero = where_(&equal(b, 0)?, 1, &of_zero)?;
-    cast(&where_(&equal(a, 0)?, &of_zero, &general)?, own)
+    let is_zero = equal(a, 0)?;
+    let general = exp(&multiply(b, &log(&where_(&is_zero, 1, a)?)?)?)?;
+    cast(&where_(&is_zero, &power_of_zero(&where_(&is_zero, a, 0)?, b)?, &general)?, own)
+}
+
+/// [`power`] of zeros, with its derivatives.
+fn power_of_zero(zero: &Array, b: &Array) -> Result<Array> {
+    // a, a² and a³ where that is the power: all others have no such derivative but 0.
+    let mut vanishing = constant_like(zero, 0.0);
+    for exponent in [3, 2, 1] {
+        let own = where_(&equal(b, exponent)?, 1, &vanishing)?;
+        vanishing = multiply(&own, zero)?;
+    }
+    let order = real(b)?;
+    let endless = Scalar::Complex(f32::INFINITY, f32::NAN);
+    let undefined = Scalar::Complex(f32::NAN, f32::NAN);
+    let rest = where_(&less(&order, 0)?, endless, &constant_like(zero, undefined))?;
+    let power = where_(&greater(&order, 0)?, &vanishing, &rest)?;
+    where_(&equal(b, 0)?, 1, &power)
 }
 
 /// `op`, which asks for the order, of operands of one shape.
@@ -58,14 +75,45 @@ pub(super) fn extreme_of(op: Binary, a: &Array, b: &Array) -> Result<Array> {
     where_(&logical_or(&isnan(a)?, &first)?, a, b)
 }
 
-/// log(eᵃ + eᵇ).
+/// log(eᵃ + eᵇ): where the real part of one is ∞ it is that one, and of two at different angles no angle.
 pub(super) fn logaddexp(a: &Array, b: &Array) -> Result<Array> {
     let own = a.dtype();
     let [a, b] = &[cast(a, own.accumulator())?, cast(b, own.accumulator())?];
-    let largest = super::stop_gradient(&extreme_of(Binary::Maximum, a, b)?)?;
-    let shift = where_(&isfinite(&largest)?, &largest, 0)?;
-    let total = add(&exp(&subtract(a, &shift)?)?, &exp(&subtract(b, &shift)?)?)?;
-    cast(&add(&log(&total)?, &shift)?, own)
+    let largest = extreme_of(Binary::Maximum, a, b)?;
+    let endless = is_endless(&largest)?;
+    let [c, d] = &[where_(&endless, 0, a)?, where_(&endless, 0, b)?];
+    let shift = super::stop_gradient(&where_(&endless, 0, &largest)?)?;
+    let shift = where_(&isfinite(&shift)?, &shift, 0)?;
+    let total = add(&exp(&subtract(c, &shift)?)?, &exp(&subtract(d, &shift)?)?)?;
+    let both = logical_and(&is_endless(a)?, &is_endless(b)?)?;
+    let unknown = logical_and(&both, &logical_not(&equal(a, b)?)?)?;
+    let angle = where_(&unknown, Scalar::Complex(0.0, f32::NAN), &constant_like(a, 0.0))?;
+    let general = add(&log(&total)?, &shift)?;
+    cast(&where_(&endless, &add(&largest, &angle)?, &general)?, own)
+}
+
+/// Whether the real part is ∞.
+pub(super) fn is_endless(z: &Array) -> Result<Array> {
+    equal(&real(z)?, f32::INFINITY)
+}
+
+/// log Σ eᶻ of the elements of an axis up to each.
+pub(super) fn running_logaddexp(x: &Array, axis: usize, options: ScanOptions) -> Result<Array> {
+    let along = axis as isize;
+    let size = x.shape()[axis];
+    let together = |a: &[Array], b: &[Array]| Ok(vec![logaddexp(&a[0], &b[0])?]);
+    let all = match size {
+        0 => x.clone(),
+        _ => associative_scan(together, &[x.clone()], along, options.reverse)?.remove(0),
+    };
+    if !options.exclusive || size == 0 {
+        return Ok(all);
+    }
+    let nothing = full(x.shape().with(axis, 1), f32::NEG_INFINITY, x.dtype())?;
+    match options.reverse {
+        true => concatenate(&[&slice_axis(&all, axis, 1, size - 1)?, &nothing], axis),
+        false => concatenate(&[&nothing, &slice_axis(&all, axis, 0, size - 1)?], axis),
+    }
 }
 
 /// Where the first largest or smallest element of an axis is, or the first NaN.

@@ -3,9 +3,9 @@
 use super::create::of_numbers;
 use super::operand::{cast, constant_like, expect_real, wide};
 use super::{
-    abs, add, clip, divide, equal, expand_axes, floor, gather, greater_equal, iota, less_equal,
-    logical_and, multiply, permute, remainder, reshape, round, squeeze_axes, subtract, take,
-    unstack, where_,
+    abs, add, clip, divide, equal, expand_axes, floor, gather, greater_equal, iota, isfinite,
+    isnan, less_equal, logical_and, multiply, permute, remainder, reshape, round, squeeze_axes,
+    subtract, take, unstack, where_,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -305,15 +305,16 @@ fn reflected(x: &Array, low: f64, high: f64) -> Result<Array> {
     add(&where_(&odd, &subtract(span, &rest)?, &rest)?, low)
 }
 
-/// Places along an axis, brought into the image as `beyond` says.
+/// Places along an axis, brought into the image as `beyond` says; what is no place, or has no mirror image, is the
+/// first one.
 fn inside(x: &Array, size: usize, beyond: Beyond, align: bool) -> Result<Array> {
     let last = size as f64 - 1.0;
     match beyond {
         Beyond::Zeros => Ok(x.clone()),
-        Beyond::Border => clip(x, 0, last),
+        Beyond::Border => clip(&where_(&isnan(x)?, 0, x)?, 0, last),
         Beyond::Reflection => {
             let ends = if align { (0.0, 2.0 * last) } else { (-1.0, 2.0 * last + 1.0) };
-            clip(&reflected(x, ends.0, ends.1)?, 0, last)
+            clip(&reflected(&where_(&isfinite(x)?, x, 0)?, ends.0, ends.1)?, 0, last)
         }
     }
 }

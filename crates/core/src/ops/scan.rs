@@ -17,23 +17,30 @@ pub struct ScanOptions {
     pub exclusive: bool,
 }
 
-fn scan(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<Array> {
-    let ScanOptions { reverse, exclusive } = options;
-    let (x, axis) = match axis.single(kind.name(), x.rank())? {
+/// `x` and its axis, or flattened and that axis.
+fn along(op: &'static str, x: &Array, axis: Axes) -> Result<(Array, usize)> {
+    Ok(match axis.single(op, x.rank())? {
         Some(axis) => (x.clone(), axis),
         None => (flatten(x, 0, -1)?, 0),
-    };
-    Array::apply(Scan { kind, axis, reverse, exclusive }, &[&x])
+    })
+}
+
+fn scanned(kind: ScanKind, x: &Array, axis: usize, options: ScanOptions) -> Result<Array> {
+    let ScanOptions { reverse, exclusive } = options;
+    Array::apply(Scan { kind, axis, reverse, exclusive }, &[x])
+}
+
+fn scan(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<Array> {
+    let (x, axis) = along(kind.name(), x, axis)?;
+    scanned(kind, &x, axis, options)
 }
 
 /// The extreme up to each element; of complex numbers in their order.
 fn extreme(kind: ScanKind, x: &Array, axis: Axes, options: ScanOptions) -> Result<Array> {
-    if !x.dtype().is_complex() {
-        return scan(kind, x, axis, options);
-    }
-    match axis.single(kind.name(), x.rank())? {
-        Some(axis) => complex::running_extreme(kind == ScanKind::Max, x, axis, options),
-        None => complex::running_extreme(kind == ScanKind::Max, &flatten(x, 0, -1)?, 0, options),
+    let (x, axis) = along(kind.name(), x, axis)?;
+    match x.dtype().is_complex() {
+        true => complex::running_extreme(kind == ScanKind::Max, &x, axis, options),
+        false => scanned(kind, &x, axis, options),
     }
 }
 
@@ -111,9 +118,6 @@ pub fn cummin(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<
 /// # Dtypes
 /// Integers and bool are taken as `float32`; half types accumulate in `float32`.
 ///
-/// # Errors
-/// For complex numbers.
-///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
@@ -124,6 +128,10 @@ pub fn cummin(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<
 /// ```
 pub fn logcumsumexp(x: &Array, axis: impl Into<Axes>, options: ScanOptions) -> Result<Array> {
     autocast::apply("logcumsumexp", [x], |[x]| {
-        scan(ScanKind::LogAddExp, &inexact(x)?, axis.into(), options)
+        let (x, axis) = along(ScanKind::LogAddExp.name(), &inexact(x)?, axis.into())?;
+        match x.dtype().is_complex() {
+            true => complex::running_logaddexp(&x, axis, options),
+            false => scanned(ScanKind::LogAddExp, &x, axis, options),
+        }
     })
 }

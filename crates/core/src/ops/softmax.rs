@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::operand::{Axes, inexact, wide, widened, widened_as_one};
 use super::reduce::reduce;
-use super::{add, divide, exp, isfinite, log, stop_gradient, subtract, where_};
+use super::{add, complex, divide, exp, isfinite, log, stop_gradient, subtract, where_};
 use crate::array::Array;
 use crate::autocast;
 use crate::error::{Error, Result};
@@ -109,7 +109,12 @@ pub fn logsumexp(x: &Array, axes: impl Into<Axes>, keepdims: bool) -> Result<Arr
             // −∞ − −∞ is NaN: nothing is taken off a row of −∞, or of one that holds ∞.
             let shift = where_(&isfinite(&largest)?, &largest, 0)?;
             let total = reduce(ReduceKind::Sum, &exp(&subtract(x, &shift)?)?, axes.clone(), true)?;
-            add(&log(&total)?, &shift)
+            let out = add(&log(&total)?, &shift)?;
+            // What is infinite has its own angle.
+            match x.dtype().is_complex() {
+                true => where_(&complex::is_endless(&largest)?, &largest, &out),
+                false => Ok(out),
+            }
         })?;
         if keepdims { Ok(out) } else { super::squeeze_axes(&out, axes) }
     })

@@ -9,7 +9,7 @@ use super::floating::floats;
 use super::operand::{Operand, cast, constant_like, expect_real, widened};
 use super::{
     abs, add, cos, divide, equal, exp, greater, isinf, less, less_equal, log, log1p, logical_and,
-    logical_not, logical_or, multiply, negative, round, sin, sqrt, square, subtract, where_,
+    logical_not, logical_or, multiply, negative, real, round, sin, sqrt, square, subtract, where_,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -88,10 +88,14 @@ pub fn xlogy<'a, 'b>(x: impl Into<Operand<'a>>, y: impl Into<Operand<'b>>) -> Re
     let (x, y) = (cast(&x, own.accumulator())?, cast(&y, own.accumulator())?);
     let nothing = equal(&x, 0)?;
     // Where the logarithm is not finite, it is of 1 instead.
-    let endless = logical_or(&less_equal(&y, 0)?, &equal(&y, f64::INFINITY)?)?;
-    let masked = logical_and(&nothing, &endless)?;
+    let endless = equal(&y, f64::INFINITY)?;
+    let masked = logical_and(&nothing, &logical_or(&less_equal(&y, 0)?, &endless)?)?;
     let product = multiply(&x, &log(&where_(&masked, 1, &y)?)?)?;
-    cast(&where_(&masked, 0, &product)?, own)
+    // A root is 0 at 0, too, and its slope there is that of x·∞.
+    let steep = logical_and(&masked, &endless)?;
+    let of_zero = sqrt(&where_(&steep, &add(&x, 0)?, 1)?)?;
+    let of_zero = where_(&steep, &of_zero, 0)?;
+    cast(&where_(&masked, &of_zero, &product)?, own)
 }
 
 /// ln(x/(1 − x)), the inverse of [`sigmoid`](super::sigmoid): −∞ at 0, ∞ at 1 and NaN outside. With `eps`, of
@@ -115,21 +119,19 @@ pub fn logit(x: &Array, eps: Option<f64>) -> Result<Array> {
             None => x,
         };
         // Near ½ the two logarithms would cancel.
-        let is_low = less(x, 0.25)?;
-        let low = where_(&is_low, x, 0.125)?;
-        let low = subtract(&log(&low)?, &log1p(&negative(&low)?)?)?;
-        let high = where_(&is_low, 0.5, x)?;
-        let ratio = divide(&subtract(&multiply(&high, 2)?, 1)?, &subtract(1, &high)?)?;
-        let outside = greater(x, 1)?;
-        let high = log1p(&where_(&outside, f64::NAN, &ratio)?)?;
-        where_(&is_low, &low, &high)
+        let is_far = logical_or(&less(x, 0.25)?, &greater(x, 0.75)?)?;
+        let outside = logical_or(&less(x, 0)?, &greater(x, 1)?)?;
+        // Added, so that slopes are NaN there, too.
+        let hole = where_(&outside, f64::NAN, &constant_like(x, 0.0))?;
+        let far = add(&where_(&is_far, x, 0.125)?, &hole)?;
+        let far = subtract(&log(&far)?, &log1p(&negative(&far)?)?)?;
+        let near = where_(&is_far, 0.5, x)?;
+        let near = log1p(&divide(&subtract(&multiply(&near, 2)?, 1)?, &subtract(1, &near)?)?)?;
+        where_(&is_far, &far, &near)
     })
 }
 
 /// sin πx/(πx), and 1 at 0.
-///
-/// # Errors
-/// For complex numbers.
 ///
 /// # Example
 /// ```
@@ -140,7 +142,6 @@ pub fn logit(x: &Array, eps: Option<f64>) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn sinc(x: &Array) -> Result<Array> {
-    expect_real("sinc", &[x.into()])?;
     widened(x, |x| {
         let terms = if x.dtype() == DType::F64 { 11 } else { 6 };
         let is_near = less(&abs(x)?, 0.25)?;
@@ -157,10 +158,12 @@ pub fn sinc(x: &Array) -> Result<Array> {
 
 /// sin πx, exactly 0 at integers.
 fn sin_pi(x: &Array) -> Result<Array> {
-    // x less an even integer, within [−1, 1], exactly; then within [−½, ½], with the sign that this changes.
-    let turns = multiply(&round(&multiply(x, 0.5)?, 0)?, 2)?;
+    // x less an even integer, within [−1, 1], exactly; then within [−½, ½], with the sign that this changes. Of
+    // complex numbers that is the real part.
+    let whole = |x: &Array| cast(&round(&real(x)?, 0)?, x.dtype());
+    let turns = multiply(&whole(&multiply(x, 0.5)?)?, 2)?;
     let rest = subtract(x, &turns)?;
-    let half = round(&rest, 0)?;
+    let half = whole(&rest)?;
     let rest = multiply(&subtract(&rest, &half)?, PI)?;
     let value = sin(&rest)?;
     // Not −0 of 0.
@@ -205,14 +208,18 @@ pub fn lgamma(x: &Array) -> Result<Array> {
     widened(x, |x| {
         let below = less(x, 0)?;
         let size = where_(&below, &negative(x)?, x)?;
-        let own = lgamma_from_zero(&size)?;
+        // Not of ∞, whose slopes are lost in that of the logarithm.
+        let own = lgamma_from_zero(&where_(&isinf(&size)?, 1, &size)?)?;
         let sine = abs(&sin_pi(&where_(&below, x, 0.5)?)?)?;
         let mirrored = add(&log(&divide(&sine, PI)?)?, &log(&where_(&below, &size, 1)?)?)?;
         let mirrored = negative(&add(&mirrored, &own)?)?;
         let out = where_(&below, &mirrored, &own)?;
         // Where ln Γ(|x|) is infinite, |x| is whole.
         let is_pole = logical_and(&below, &isinf(&own)?)?;
-        where_(&logical_or(&isinf(x)?, &is_pole)?, f64::INFINITY, &out)
+        let out = where_(&logical_or(&isinf(x)?, &is_pole)?, f64::INFINITY, &out)?;
+        // At ∞ the slope is infinite, too.
+        let at_end = equal(x, f64::INFINITY)?;
+        where_(&at_end, &square(&where_(&at_end, x, 0)?)?, &out)
     })
 }
 
@@ -234,8 +241,9 @@ fn lgamma_from_zero(x: &Array) -> Result<Array> {
         product = multiply(&product, &factor)?;
     }
     let is_below = less(&steps, 0)?;
-    let up = where_(&less(&steps, -1)?, &multiply(x, &add(x, 1)?)?, x)?;
-    let logarithm = log(&where_(&is_below, &up, &product)?)?;
+    let logarithm = log(&where_(&is_below, x, &product)?)?;
+    let second = log1p(&where_(&less(&steps, -1)?, x, 0)?)?;
+    let logarithm = add(&logarithm, &second)?;
     let near = where_(&is_below, &subtract(&series, &logarithm)?, &add(&series, &logarithm)?)?;
     let far = where_(&is_near, reach.stirling, x)?;
     let inverse = divide(1, &far)?;
@@ -272,7 +280,8 @@ pub fn digamma(x: &Array) -> Result<Array> {
         let angle = multiply(&where_(&inside, &rest, 0.25)?, PI)?;
         let cotangent = multiply(&divide(&cos(&angle)?, &sin(&angle)?)?, PI)?;
         let out = where_(&below, &subtract(&own, &cotangent)?, &own)?;
-        where_(&pole, f64::NAN, &out)
+        // A multiple of x, so that slopes are NaN there, too.
+        where_(&pole, &multiply(&where_(&pole, x, 0)?, f64::NAN)?, &out)
     })
 }
 

@@ -187,7 +187,7 @@ fn power_by_base(a: &Array, b: &Array) -> Result<Array> {
     select(&zero, &zeros(b.aval()), &slope)
 }
 
-/// aᵇ·ln a, and 0 where the base is not positive: there the power is defined at most for isolated
+/// aᵇ·ln a, and 0 where the base is 0. Where it is negative that is NaN: the power is defined at most for isolated
 /// exponents. Of integers it is rounded after the multiplication.
 fn power_by_exponent(a: &Array, y: &Array) -> Result<Array> {
     let (own, wide) = (a.dtype(), a.dtype().to_inexact());
@@ -196,10 +196,10 @@ fn power_by_exponent(a: &Array, y: &Array) -> Result<Array> {
 }
 
 fn power_slope(a: &Array, y: &Array) -> Result<Array> {
-    let outside = compare(Compare::Le, a, &zeros(a.aval()))?;
-    let base = select(&outside, &like(a, 1.0), a)?;
+    let zero = is_zero(a)?;
+    let base = select(&zero, &like(a, 1.0), a)?;
     let slope = mul(y, &Array::apply(Unary::Log, &[&base])?)?;
-    select(&outside, &zeros(y.aval()), &slope)
+    select(&zero, &zeros(y.aval()), &slope)
 }
 
 fn squared_radius(a: &Array, b: &Array) -> Result<Array> {

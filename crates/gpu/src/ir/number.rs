@@ -201,6 +201,26 @@ impl<'k> Val<'k> {
         }
     }
 
+    /// Whether a float is neither infinite nor NaN, by its bits.
+    pub fn is_finite(self) -> Val<'k> {
+        match self.unsigned_bits() {
+            Some((bits, infinity)) => bits.lt(infinity),
+            None => self.k.bool(true),
+        }
+    }
+
+    /// Whether a float is 0 or subnormal, by its bits.
+    pub fn is_small(self) -> Val<'k> {
+        let least = match self.ty {
+            Ty::F64 => f64::MIN_POSITIVE.to_bits(),
+            _ => u64::from(f32::MIN_POSITIVE.to_bits()),
+        };
+        match self.unsigned_bits() {
+            Some((bits, _)) => bits.lt(self.k.lit(least, bits.ty)),
+            None => self.k.bool(false),
+        }
+    }
+
     /// Whether a number is another than 0; NaN is.
     pub fn is_nonzero(self) -> Val<'k> {
         self.unsigned_bits().map_or(self, |(bits, _)| bits).ne(0)

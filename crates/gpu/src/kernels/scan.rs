@@ -6,6 +6,10 @@
 //! part from where the one before it ended. Where blocks may wait for each other, a tile is read once:
 //! its block posts its total and waits for those of the tiles before it. Where a lane is cut, and what
 //! is joined with what, depends on shapes and the device alone, so results repeat.
+//!
+//! A sum or product of floats of what lies between may overflow, or a product vanish, where that from the start
+//! does not ([`Fold::apart`]). Such a tile is folded again, in order by one thread; a lane that is cut and has one is
+//! walked once more as a whole.
 
 use cupola_core::DType;
 use cupola_core::backend::{Operand, Segment};
@@ -13,7 +17,7 @@ use cupola_core::prim::{Scan, ScanKind};
 
 use super::view::{Axes, View, place, unflatten};
 use super::{BufferRef, Draft, Launch, Missing, Program, join};
-use crate::ir::{Access, Atomic, Buf, Number, NumberVar, SharedNumber, Target, Ty, Val};
+use crate::ir::{Access, Atomic, Buf, Number, NumberVar, Shared, SharedNumber, Target, Ty, Val};
 
 /// Threads in a block.
 pub(super) const BLOCK: u32 = 256;
@@ -29,6 +33,8 @@ const PARTS: u64 = 2;
 const WAITING: u32 = 4;
 /// Elements that a thread asks for before it stores one.
 const UNDER_WAY: u32 = 4;
+/// Elements that one thread folds in order at a time.
+const IN_ORDER: u32 = 16;
 
 /// Adds the launches of a scan.
 pub fn scan(
@@ -84,6 +90,35 @@ enum Pass {
     Totals(BufferRef),
     /// The part goes on from a number.
     From(BufferRef),
+    /// The part is the lane, where one of its parts is lost.
+    Again,
+}
+
+/// Where it stands which lanes have a part that is lost.
+#[derive(Clone, Copy)]
+struct Lost {
+    buffer: BufferRef,
+    dtype: DType,
+    /// The place of the first lane.
+    first: usize,
+}
+
+/// That, bound.
+#[derive(Clone, Copy)]
+struct LostLanes<'k> {
+    buf: Buf,
+    first: Val<'k>,
+}
+
+impl<'k> LostLanes<'k> {
+    fn set(self, lane: Val<'k>, lost: bool) {
+        let value = lane.k().u32(u32::from(lost));
+        self.buf.store(self.first + lane, value);
+    }
+
+    fn has(self, lane: Val<'k>) -> Val<'k> {
+        self.buf.load(self.first + lane).ne(0)
+    }
 }
 
 /// The lanes of a scan.
@@ -120,6 +155,28 @@ impl Fold {
         }
     }
 
+    /// Whether numbers that are joined apart may be lost: see [`Fold::apart`].
+    fn can_lose(self) -> bool {
+        matches!(self.kind, ScanKind::Sum | ScanKind::Prod) && self.dtype.is_inexact()
+    }
+
+    /// Whether what leaves every element as it is does so but for infinite ones and the signs of zeros.
+    fn begins(self) -> bool {
+        self.kind == ScanKind::Prod && self.dtype.is_complex()
+    }
+
+    /// Numbers that are joined without what comes before them: infinite or NaN where a fold from the start may be
+    /// neither, or has digits that a small product lacks.
+    fn apart<'k>(self, x: Number<'k>, y: Number<'k>) -> Number<'k> {
+        let joined = self.join(x, y);
+        if self.kind != ScanKind::Prod || !self.can_lose() {
+            return joined;
+        }
+        let small = every(joined, Val::is_small);
+        let lost = small & any(x, Val::is_nonzero) & any(y, Val::is_nonzero);
+        joined.map(|v| lost.select(v.like(f32::NAN), v))
+    }
+
     /// What leaves every element as it is.
     fn first(self, k: &Draft) -> Number<'_> {
         match self.kind {
@@ -129,6 +186,24 @@ impl Fold {
             ScanKind::Min => Number::Real(k.extreme(true, self.dtype)),
         }
     }
+}
+
+fn every<'k>(x: Number<'k>, f: impl Fn(Val<'k>) -> Val<'k>) -> Val<'k> {
+    match x {
+        Number::Real(v) => f(v),
+        Number::Complex(re, im) => f(re) & f(im),
+    }
+}
+
+fn any<'k>(x: Number<'k>, f: impl Fn(Val<'k>) -> Val<'k>) -> Val<'k> {
+    match x {
+        Number::Real(v) => f(v),
+        Number::Complex(re, im) => f(re) | f(im),
+    }
+}
+
+fn is_finite(x: Number<'_>) -> Val<'_> {
+    every(x, Val::is_finite)
 }
 
 impl Lanes {
@@ -156,13 +231,13 @@ impl Lanes {
         };
         let least = if by_threads { THREAD_PART } else { BLOCK_PART };
         let part = self.size.div_ceil(wanted.max(1) as usize).next_multiple_of(least);
-        let pass = |part, pass| match by_threads {
-            true => self.by_threads(segment, target, part, pass),
-            false => self.by_blocks(segment, target, part, pass),
+        let pass = |part, pass, lost| match by_threads {
+            true => self.by_threads(segment, target, part, pass, lost),
+            false => self.by_blocks(segment, target, part, pass, lost),
         };
         let parts = self.size.div_ceil(part);
         if parts <= 1 {
-            program.launches.push(pass(self.size, Pass::Whole)?);
+            program.launches.push(pass(self.size, Pass::Whole, None)?);
             return Ok(());
         }
         if target.awaits && !by_threads {
@@ -172,9 +247,16 @@ impl Lanes {
         let first = program.scratch.len();
         program.scratch.extend([bytes, bytes]);
         let (totals, carries) = (BufferRef::Scratch(first), BufferRef::Scratch(first + 1));
-        program.launches.push(pass(part, Pass::Totals(totals))?);
+        let lost = self.fold().can_lose().then(|| {
+            program.scratch.push(lanes as usize * DType::U32.size());
+            Lost { buffer: BufferRef::Scratch(first + 2), dtype: DType::U32, first: 0 }
+        });
+        program.launches.push(pass(part, Pass::Totals(totals), lost)?);
         program.launches.push(self.joined(segment, target, parts, totals, carries)?);
-        program.launches.push(pass(part, Pass::From(carries))?);
+        program.launches.push(pass(part, Pass::From(carries), lost)?);
+        if lost.is_some() {
+            program.launches.push(pass(self.size, Pass::Again, lost)?);
+        }
         Ok(())
     }
 
@@ -191,10 +273,19 @@ impl Lanes {
     /// Binds what the parts of lanes have in common with each other.
     fn bind_totals(&self, k: &Draft, pass: Pass) -> Option<Buf> {
         match pass {
-            Pass::Whole => None,
+            Pass::Whole | Pass::Again => None,
             Pass::Totals(buffer) => Some(k.bind(buffer, self.dtype.accumulator(), Access::Write)),
             Pass::From(buffer) => Some(k.bind(buffer, self.dtype.accumulator(), Access::Read)),
         }
+    }
+
+    /// Binds where it stands which lanes are lost.
+    fn bind_lost<'k>(&self, k: &'k Draft, pass: Pass, lost: Option<Lost>) -> Option<LostLanes<'k>> {
+        let access = if matches!(pass, Pass::Again) { Access::Read } else { Access::Write };
+        lost.map(|Lost { buffer, dtype, first }| LostLanes {
+            buf: k.bind(buffer, dtype, access),
+            first: k.extent(first),
+        })
     }
 
     /// Where the element at a place of the walk lies, in a lane that begins at `start` and has `last` as its last
@@ -211,10 +302,12 @@ impl Lanes {
         target: &Target,
         part: usize,
         pass: Pass,
+        lost: Option<Lost>,
     ) -> Result<Launch, Missing> {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
         let (from, to) = self.bind(&k, pass);
         let totals = self.bind_totals(&k, pass);
+        let lost = self.bind_lost(&k, pass, lost);
         let fold = self.fold();
         let (lanes, parts) = (self.outer.count(), self.size.div_ceil(part));
         let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
@@ -232,6 +325,11 @@ impl Lanes {
             });
             let start = number * part;
             let stop = (start + part).min(size);
+            let stop = match (pass, lost) {
+                (Pass::Again, Some(lost)) => lost.has(lane).select(stop, start),
+                _ => stop,
+            };
+            let sound = k.var(is_finite(total.get()));
             k.range(start, stop, UNDER_WAY, |at| {
                 let places = (0..UNDER_WAY).map(|i| at + i);
                 let load = |at| from.buf.load_number(self.along(source, at, last, along[0]));
@@ -239,7 +337,14 @@ impl Lanes {
                 for (at, x) in loaded {
                     k.when(at.lt(stop), || {
                         let before = total.get();
-                        let joined = fold.join(before, x);
+                        let joined = match pass {
+                            Pass::Totals(_) => fold.apart(before, x),
+                            _ if fold.begins() => at.eq(0).choose(x, fold.join(before, x)),
+                            _ => fold.join(before, x),
+                        };
+                        if matches!(pass, Pass::From(_)) && lost.is_some() {
+                            sound.set(sound.get() & is_finite(fold.apart(before, x)));
+                        }
                         if let Some(to) = to {
                             let end = to.at(&index, &outer.strides[1]);
                             let result = if self.op.exclusive { before } else { joined };
@@ -252,6 +357,11 @@ impl Lanes {
             if let (Pass::Totals(_), Some(totals)) = (pass, totals) {
                 totals.store_number(total_at, total.get());
             }
+            match (pass, lost) {
+                (Pass::Totals(_), Some(lost)) => k.when(number.eq(0), || lost.set(lane, false)),
+                (Pass::From(_), Some(lost)) => k.when(!sound.get(), || lost.set(lane, true)),
+                _ => {}
+            }
         });
         k.launch_over(count)
     }
@@ -263,10 +373,12 @@ impl Lanes {
         target: &Target,
         part: usize,
         pass: Pass,
+        lost: Option<Lost>,
     ) -> Result<Launch, Missing> {
         let k = Draft::new(self.op.kind.name(), BLOCK, segment, target)?;
         let (from, to) = self.bind(&k, pass);
         let totals = self.bind_totals(&k, pass);
+        let lost = self.bind_lost(&k, pass, lost);
         let parts = self.size.div_ceil(part) as u64;
         let tile = Tile::new(&k, self.fold(), items(target));
         let blocks = self.outer.count() * parts;
@@ -278,12 +390,21 @@ impl Lanes {
             let index = unflatten(lane, &outer.sizes);
             let source = from.at(&index, &outer.strides[0]);
             let start = number * part;
-            let ends = [start, (start + part).min(size)];
+            let stop = (start + part).min(size);
+            let stop = match (pass, lost) {
+                (Pass::Again, Some(lost)) => lost.has(lane).select(stop, start),
+                _ => stop,
+            };
+            let ends = [start, stop];
             let load = |at| from.buf.load_number(self.along(source, at, last, along[0]));
+            let is_first = k.thread().eq(0);
             let Some(to) = to else {
                 let total = tile.total(ends, load);
                 if let Some(totals) = totals {
-                    k.when(k.thread().eq(0), || totals.store_number(block, total));
+                    k.when(is_first, || totals.store_number(block, total));
+                }
+                if let Some(lost) = lost {
+                    k.when(is_first & number.eq(0), || lost.set(lane, false));
                 }
                 return;
             };
@@ -292,9 +413,17 @@ impl Lanes {
                 Some(totals) => totals.load_number(block),
                 None => tile.fold.first(&k),
             };
-            tile.walk(ends, k.number_var(carry), self.op.exclusive, load, |at, value| {
+            let carry = k.number_var(carry);
+            let store = |at, value| {
                 to.buf.store_number(self.along(end, at, last, along[1]), value);
-            });
+            };
+            match (pass, lost) {
+                (Pass::From(_), Some(lost)) => {
+                    let note = |is_lost| k.when(is_lost, || lost.set(lane, true));
+                    tile.walk_on(ends, carry, self.op.exclusive, load, store, note);
+                }
+                _ => tile.walk(ends, carry, self.op.exclusive, load, store),
+            }
         });
         k.launch_blocks(blocks)
     }
@@ -315,12 +444,14 @@ impl Lanes {
         let tiles = self.size.div_ceil(length as usize);
         let groups = tiles.div_ceil(BLOCK as usize);
         let posts = lanes * (tiles + groups) * words(self.dtype);
-        let board = BufferRef::Scratch(program.scratch.len());
-        program.scratch.push((posts + 1) * DType::U64.size());
-        program.launches.push(cleared(board, posts + 1, segment, target)?);
+        let place = BufferRef::Scratch(program.scratch.len());
+        let can_lose = self.fold().can_lose();
+        let words = posts + 1 + if can_lose { lanes } else { 0 };
+        program.scratch.push(words * DType::U64.size());
+        program.launches.push(cleared(place, words, segment, target)?);
 
         let (from, to) = self.bind(&k, Pass::Whole);
-        let board = Board { buf: k.bind(board, DType::U64, Access::Atomic), dtype: self.dtype };
+        let board = Board { buf: k.bind(place, DType::U64, Access::Atomic), dtype: self.dtype };
         let (outer, along) = (k.walk(&self.outer), k.strides(&self.along));
         let [size, last] = [self.size, self.size - 1].map(|n| k.extent(n));
         let [begun, groups] = [posts, groups].map(|n| k.extent(n));
@@ -345,11 +476,23 @@ impl Lanes {
                 }
             };
             let row = lane * (tiles.size + groups);
-            tile.step([number * length, size], self.op.exclusive, load, store, |total| {
-                tile.before(board, [row, row + groups], number, total)
-            });
+            let before = |total| tile.before(board, [row, row + groups], number, total);
+            let note = |carry, is_lost: Val<'_>| {
+                let lost = is_lost | !is_finite(carry);
+                k.when(lost, || {
+                    board.buf.atomic(Atomic::Max, begun + 1 + lane, one);
+                });
+                k.barrier();
+            };
+            let ends = [number * length, size];
+            tile.step(ends, self.op.exclusive, load, store, before, note);
         });
         program.launches.push(k.launch_blocks(blocks)?);
+        if can_lose {
+            let lost = Lost { buffer: place, dtype: DType::U64, first: posts + 1 };
+            let again = self.by_blocks(segment, target, self.size, Pass::Again, Some(lost))?;
+            program.launches.push(again);
+        }
         Ok(())
     }
 
@@ -483,7 +626,7 @@ impl<'k> Totals<'k> {
     fn before_by_groups(&self, own: Val<'k>) -> (Number<'k>, Number<'k>) {
         let (k, fold) = (self.k, self.fold);
         let thread = k.thread();
-        let join = |x: Val<'k>, y: Val<'k>| fold.join(Number::Real(x), Number::Real(y)).real();
+        let join = |x: Val<'k>, y: Val<'k>| fold.apart(Number::Real(x), Number::Real(y)).real();
         let (mut before, mut total) = (fold.first(k).real(), own);
         let mut size = 1;
         while size < BLOCK && k.can_shuffle(size, own.ty) {
@@ -520,7 +663,7 @@ impl<'k> Totals<'k> {
             let mine = take(self.shared, fold.dtype, thread + from);
             let before = thread.max(distance) - distance;
             let before = take(self.shared, fold.dtype, before + from);
-            let joined = thread.lt(distance).choose(mine, fold.join(before, mine));
+            let joined = thread.lt(distance).choose(mine, fold.apart(before, mine));
             put(self.shared, fold.dtype, thread + (k.u32(BLOCK) - from), joined);
             k.barrier();
         });
@@ -555,14 +698,18 @@ struct Tile<'k> {
     items: u32,
     shared: SharedNumber,
     totals: Totals<'k>,
+    /// Whether the tile at hand is lost, and what a thread that folds it in order comes to.
+    again: Option<(Shared, SharedNumber)>,
 }
 
 impl<'k> Tile<'k> {
     /// With so many elements of 4 bytes for a thread: a power of two.
     fn new(k: &'k Draft, fold: Fold, items: u32) -> Tile<'k> {
         let items = items * 4 / fold.dtype.size().max(4) as u32;
-        let shared = shared(k, fold.dtype, padded_size(items * BLOCK));
-        Tile { k, fold, items, shared, totals: Totals::new(k, fold) }
+        let room = shared(k, fold.dtype, padded_size(items * BLOCK));
+        let again = || (k.shared(Ty::U32, 1), shared(k, fold.dtype, 1));
+        let again = fold.can_lose().then(again);
+        Tile { k, fold, items, shared: room, totals: Totals::new(k, fold), again }
     }
 
     /// Whether a tile ends before `stop`.
@@ -606,7 +753,7 @@ impl<'k> Tile<'k> {
         let own = k.number_var(fold.first(k));
         k.range(start, stop, self.items * BLOCK, |tile| {
             for x in self.loaded(tile, stop, &load) {
-                own.set(fold.join(own.get(), x));
+                own.set(fold.apart(own.get(), x));
             }
         });
         let (_, total) = self.totals.before(own.get());
@@ -623,16 +770,96 @@ impl<'k> Tile<'k> {
         load: impl Fn(Val<'k>) -> Number<'k>,
         store: impl Fn(Val<'k>, Number<'k>),
     ) {
+        let is_first = self.k.thread().eq(0);
+        if let Some((flag, _)) = self.again {
+            self.k.when(is_first, || flag.store(self.k.u32(0), 0));
+        }
         self.k.range(start, stop, self.items * BLOCK, |tile| {
-            self.step([tile, stop], exclusive, &load, &store, |total| {
-                let before = carry.get();
-                carry.set(self.fold.join(before, total));
-                before
-            });
+            let before = |total| self.carried(carry, total);
+            let mend = |before, is_lost| {
+                self.in_order([tile, stop], exclusive, &load, before, is_lost, carry);
+            };
+            self.step([tile, stop], exclusive, &load, &store, before, mend);
         });
     }
 
-    /// Folds the places of a tile that are before `stop` onto what `before` gives for their total.
+    /// The same, where `note` is told whether the thread has something that is lost.
+    fn walk_on(
+        &self,
+        [start, stop]: [Val<'k>; 2],
+        carry: NumberVar<'k>,
+        exclusive: bool,
+        load: impl Fn(Val<'k>) -> Number<'k>,
+        store: impl Fn(Val<'k>, Number<'k>),
+        note: impl Fn(Val<'k>),
+    ) {
+        note(!is_finite(carry.get()));
+        self.k.range(start, stop, self.items * BLOCK, |tile| {
+            let before = |total| self.carried(carry, total);
+            let mend = |_, is_lost| {
+                note(is_lost);
+                self.k.barrier();
+            };
+            self.step([tile, stop], exclusive, &load, &store, before, mend);
+        });
+    }
+
+    /// What comes before a tile, to which its total is then joined.
+    fn carried(&self, carry: NumberVar<'k>, total: Number<'k>) -> Number<'k> {
+        let before = carry.get();
+        carry.set(self.fold.join(before, total));
+        before
+    }
+
+    /// Folds a tile in order where a thread has something that is lost, by one thread. Every thread of the block has to
+    /// come here.
+    fn in_order(
+        &self,
+        [tile, stop]: [Val<'k>; 2],
+        exclusive: bool,
+        load: &impl Fn(Val<'k>) -> Number<'k>,
+        before: Number<'k>,
+        is_lost: Val<'k>,
+        carry: NumberVar<'k>,
+    ) {
+        let (k, fold, dtype) = (self.k, self.fold, self.fold.dtype);
+        let Some((flag, end)) = self.again else { return k.barrier() };
+        let (thread, none) = (k.thread(), k.u32(0));
+        k.when(is_lost, || flag.store(none, 1));
+        k.barrier();
+        let is_lost = flag.load(none).ne(0);
+        k.when(is_lost, || {
+            for (i, x) in (0..).zip(self.loaded(tile, stop, load)) {
+                put(self.shared, dtype, padded(thread) + padded_size(i * BLOCK), x);
+            }
+        });
+        k.barrier();
+        k.when(is_lost & thread.eq(0), || {
+            let total = k.number_var(before);
+            // To the end of the tile, where nothing changes what is there.
+            k.range(none, self.items * BLOCK, IN_ORDER, |first| {
+                let at = |i| padded(first + i);
+                let loaded: Vec<_> =
+                    (0..IN_ORDER).map(|i| take(self.shared, dtype, at(i))).collect();
+                for (i, x) in (0..).zip(loaded) {
+                    let before = total.get();
+                    let mut joined = fold.join(before, x);
+                    if fold.begins() && i == 0 {
+                        joined = (tile.eq(0) & first.eq(0)).choose(x, joined);
+                    }
+                    put(self.shared, dtype, at(i), if exclusive { before } else { joined });
+                    total.set(joined);
+                }
+            });
+            put(end, dtype, none, total.get());
+            flag.store(none, 0);
+        });
+        k.barrier();
+        k.when(is_lost, || carry.set(take(end, dtype, none)));
+    }
+
+    /// Folds the places of a tile that are before `stop` onto what `before` gives for their total. `mend` gets that and
+    /// whether the thread has something that is lost, when results are in shared memory, and has to come to a barrier.
     fn step(
         &self,
         [tile, stop]: [Val<'k>; 2],
@@ -640,6 +867,7 @@ impl<'k> Tile<'k> {
         load: impl Fn(Val<'k>) -> Number<'k>,
         store: impl Fn(Val<'k>, Number<'k>),
         before: impl FnOnce(Number<'k>) -> Number<'k>,
+        mend: impl FnOnce(Number<'k>, Val<'k>),
     ) {
         let (k, fold, dtype) = (self.k, self.fold, self.fold.dtype);
         let thread = k.thread();
@@ -658,23 +886,42 @@ impl<'k> Tile<'k> {
             let mut joined = None;
             for i in 0..self.items {
                 let x = take(self.shared, dtype, in_a_run(i));
-                let next = joined.map_or(x, |before| fold.join(before, x));
+                let next = joined.map_or(x, |before| fold.apart(before, x));
                 each(i, joined.replace(next), next);
             }
             joined
         };
         let own = run(&|_, _, _| ()).unwrap_or(fold.first(k));
         let (own, total) = self.totals.before(own);
-        let before = fold.join(before(total), own);
+        let carry = before(total);
+        let join = |nothing: Val<'k>, x, y| match fold.begins() {
+            true => nothing.choose(y, fold.apart(x, y)),
+            false => fold.apart(x, y),
+        };
+        let begins = tile.eq(0);
+        let before = join(begins, carry, own);
+        let begins = begins & thread.eq(0);
+        let (is_open, sound) = (is_finite(carry), k.var(is_finite(own) & is_finite(total)));
+        // What is infinite already stays so.
+        let check = |joined, own| {
+            sound.set(sound.get() & is_finite(own) & (is_finite(joined) | !is_open));
+        };
+        if fold.can_lose() {
+            check(fold.apart(carry, total), total);
+        }
         run(&|i, last, next| {
             let result = match (exclusive, last) {
-                (false, _) => fold.join(before, next),
-                (true, Some(last)) => fold.join(before, last),
+                (false, _) => join(begins, before, next),
+                (true, Some(last)) => join(begins, before, last),
                 (true, None) => before,
             };
+            if fold.can_lose() {
+                check(result, next);
+            }
             put(self.shared, dtype, in_a_run(i), result);
         });
-        k.barrier();
+        // Nothing is lost of what has no number.
+        mend(carry, !sound.get() & any(carry, |v| !v.is_nan()));
         let results = || self.places(tile).zip((0..).map(|i| take(self.shared, dtype, apart(i))));
         let all = || results().for_each(|(at, result)| store(at, result));
         let some = || {
@@ -707,11 +954,11 @@ impl<'k> Tile<'k> {
         k.barrier();
         k.when(place.eq(BLOCK - 1), || {
             let (_, before) = self.totals.before(own.get());
-            k.when(is_first, || board.post(groups + group, fold.join(before, total)));
+            k.when(is_first, || board.post(groups + group, fold.apart(before, total)));
             k.barrier();
         });
         k.range(thread, group, BLOCK, |other| {
-            own.set(fold.join(own.get(), board.awaited(groups + other, none)));
+            own.set(fold.apart(own.get(), board.awaited(groups + other, none)));
         });
         self.totals.before(own.get()).1
     }

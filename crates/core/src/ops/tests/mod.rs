@@ -159,7 +159,7 @@ const BEYOND: &[(&str, &str)] = &[
     ("lgamma", "f f f f f f f f f h bf f -"),
     ("digamma", "f f f f f f f f f h bf f -"),
     ("i0", "f f f f f f f f f h bf f -"),
-    ("sinc", "f f f f f f f f f h bf f -"),
+    ("sinc", "f f f f f f f f f h bf f c"),
     ("copysign", "f f f f f f f f f h bf f -"),
     ("hypot", "f f f f f f f f f h bf f -"),
     ("nextafter", "f f f f f f f f f h bf f -"),

@@ -2572,9 +2572,6 @@ def logcumsumexp(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., 
     Dtypes:
     Integers and bool are taken as `float32`; half types accumulate in `float32`.
 
-    Errors:
-    For complex numbers.
-
     Example:
         >>> mx.logcumsumexp(mx.array([0.0, 0.0]))
         array([0, 0.693147], dtype=float32)
@@ -3634,9 +3631,6 @@ def sin(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """
 def sinc(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """sin πx/(πx), and 1 at 0.
-
-    Errors:
-    For complex numbers.
 
     Example:
         >>> mx.sinc(mx.array([0.0, 0.5, 1.0]))
