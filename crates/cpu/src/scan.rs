@@ -254,6 +254,8 @@ trait Join<W>: Copy + Send + Sync {
     fn join(self, a: W, b: W) -> W;
     /// Whether `joined`, of `a` and `b`, may not be what a fold in order comes to.
     fn lost(self, a: W, b: W, joined: W) -> bool;
+    /// Whether some of these may come of such.
+    fn may_be_lost(self, values: &[W]) -> bool;
 }
 
 /// Neighbours that may be joined in any groups, from what changes nothing on.
@@ -273,6 +275,10 @@ impl<W: Copy + Send + Sync, F: Fn(W, W) -> W + Copy + Send + Sync> Join<W> for E
     fn lost(self, _: W, _: W, _: W) -> bool {
         false
     }
+    #[inline(always)]
+    fn may_be_lost(self, _: &[W]) -> bool {
+        false
+    }
 }
 
 /// Sums of floats and complex numbers.
@@ -284,7 +290,7 @@ struct Sum;
 struct Prod;
 
 macro_rules! joins {
-    ($($t:ty, $one:expr, $least:expr, $in_order:expr, |$x:ident| $size:expr;)*) => {$(
+    ($($t:ty, $one:expr, $float:ty, $in_order:expr, |$x:ident| $size:expr;)*) => {$(
         impl Join<$t> for Sum {
             #[inline(always)]
             fn first(self) -> $t {
@@ -299,6 +305,10 @@ macro_rules! joins {
             fn lost(self, a: $t, b: $t, joined: $t) -> bool {
                 let finite = |$x: $t| $size.is_finite();
                 !finite(joined) & finite(a) & finite(b)
+            }
+            #[inline(always)]
+            fn may_be_lost(self, values: &[$t]) -> bool {
+                range(values)[1] >= <$float>::INFINITY.to_bits()
             }
         }
         impl Join<$t> for Prod {
@@ -315,18 +325,64 @@ macro_rules! joins {
             #[inline(always)]
             fn lost(self, a: $t, b: $t, joined: $t) -> bool {
                 let zero = <$t>::default();
-                let small = |$x: $t| $size.abs() < $least;
+                let small = |$x: $t| $size < <$float>::MIN_POSITIVE;
                 Sum.lost(a, b, joined) | (small(joined) & (a != zero) & (b != zero))
+            }
+            #[inline(always)]
+            fn may_be_lost(self, values: &[$t]) -> bool {
+                let [least, most] = range(values);
+                let ends = [<$float>::MIN_POSITIVE, <$float>::INFINITY].map(|v| v.to_bits());
+                least < ends[0] || most >= ends[1]
             }
         }
     )*};
 }
 
 joins! {
-    f32, 1.0, f32::MIN_POSITIVE, false, |x| x;
-    f64, 1.0, f64::MIN_POSITIVE, false, |x| x;
+    f32, 1.0, f32, false, |x| x.abs();
+    f64, 1.0, f64, false, |x| x.abs();
     // Their products with 1 are not themselves where they are infinite, and of zeros of other signs.
-    Complex32, Complex32::new(1.0, 0.0), f32::MIN_POSITIVE, true, |x| (x.re.abs() + x.im.abs());
+    Complex32, Complex32::new(1.0, 0.0), f32, true, |x| (x.re.abs() + x.im.abs());
+}
+
+/// The least and the largest bits of the sizes of these.
+#[inline(always)]
+fn range<W: Magnitude>(values: &[W]) -> [W::Bits; 2] {
+    let mut ends = [W::LAST, W::FIRST];
+    for &value in values {
+        let bits = value.bits();
+        ends = [ends[0].min(bits), ends[1].max(bits)];
+    }
+    ends
+}
+
+/// What has a size, of whose bits the order is that of sizes.
+trait Magnitude: Copy {
+    type Bits: Copy + Ord;
+    const FIRST: Self::Bits;
+    const LAST: Self::Bits;
+    fn bits(self) -> Self::Bits;
+}
+
+macro_rules! magnitudes {
+    ($($t:ty: $bits:ty, |$x:ident| $size:expr;)*) => {$(
+        impl Magnitude for $t {
+            type Bits = $bits;
+            const FIRST: $bits = 0;
+            const LAST: $bits = <$bits>::MAX;
+            #[inline(always)]
+            fn bits(self) -> $bits {
+                let $x = self;
+                $size.to_bits()
+            }
+        }
+    )*};
+}
+
+magnitudes! {
+    f32: u32, |x| x.abs();
+    f64: u64, |x| x.abs();
+    Complex32: u32, |x| (x.re.abs() + x.im.abs());
 }
 
 /// An element, and what it is folded in.
@@ -396,79 +452,69 @@ impl<T: Held, J: Join<T::Wide>> Lane<'_, T, J> {
         }
     }
 
-    /// Folds these places one after the other; the first element of a lane that is folded so is joined with nothing.
+    /// Folds these places one after the other, and gives whether something is lost of what came before. The first
+    /// element of a lane that is only folded so is joined with nothing.
     #[inline(always)]
-    fn in_order(&mut self, start: usize, len: usize) {
+    fn in_order(&mut self, start: usize, len: usize) -> bool {
+        let mut lost = false;
         for i in start..start + len {
             let x = self.x[self.place(i)].widen();
             let before = self.carry;
             let is_first = J::IN_ORDER && i == 0;
             self.carry = if is_first { x } else { self.join.join(before, x) };
+            lost |= self.join.lost(before, x, self.carry);
             self.put(i, if self.exclusive { before } else { self.carry });
         }
+        lost
     }
 
-    /// Folds a tile into `tile`, each stream from nothing on, and gives the streams' totals and whether one is lost.
+    /// Folds a tile into `tile`, each stream from nothing on, and gives the streams' totals.
     #[inline(always)]
-    fn streams(
-        &self,
-        start: usize,
-        len: usize,
-        tile: &mut [T::Wide; TILE],
-    ) -> ([T::Wide; STREAMS], bool) {
+    fn streams(&self, start: usize, len: usize, tile: &mut [T::Wide]) -> [T::Wide; STREAMS] {
         let (join, stream) = (self.join, len.div_ceil(STREAMS));
         let mut totals = [join.first(); STREAMS];
-        let mut lost = [false; STREAMS];
-        let mut step = |at: usize, total: &mut T::Wide, lost: &mut bool| {
-            let x = self.x[self.place(start + at)].widen();
-            let joined = join.join(*total, x);
-            *lost |= join.lost(*total, x, joined);
+        let mut step = |at: usize, total: &mut T::Wide| {
+            let joined = join.join(*total, self.x[self.place(start + at)].widen());
             tile[at] = if self.exclusive { *total } else { joined };
             *total = joined;
         };
         if len == TILE {
             // Whole streams together: their chains of joins do not wait for each other.
             for i in 0..stream {
-                for (s, (total, lost)) in totals.iter_mut().zip(&mut lost).enumerate() {
-                    step(s * stream + i, total, lost);
+                for (s, total) in totals.iter_mut().enumerate() {
+                    step(s * stream + i, total);
                 }
             }
         } else {
             for at in 0..len {
-                step(at, &mut totals[at / stream], &mut lost[at / stream]);
+                step(at, &mut totals[at / stream]);
             }
         }
-        (totals, lost.contains(&true))
+        totals
     }
 
-    /// Joins what came before to the streams of a tile, and gives whether something is lost.
+    /// Joins what came before to the streams of a tile, unless something may be lost.
     #[inline(always)]
-    fn joined(
-        &mut self,
-        start: usize,
-        len: usize,
-        tile: &[T::Wide; TILE],
-        totals: [T::Wide; STREAMS],
-    ) -> bool {
-        let (join, stream) = (self.join, len.div_ceil(STREAMS));
-        let mut lost = false;
-        for (s, total) in totals.into_iter().enumerate() {
-            let (from, to) = ((s * stream).min(len), ((s + 1) * stream).min(len));
-            if from == to {
-                break;
-            }
-            let carry = self.carry;
-            if self.out.is_some() {
-                for (at, &own) in tile.iter().enumerate().take(to).skip(from) {
-                    let value = join.join(carry, own);
-                    lost |= join.lost(carry, own, value);
-                    self.put(start + at, value);
-                }
-            }
-            self.carry = join.join(carry, total);
-            lost |= join.lost(carry, total, self.carry);
+    fn joined(&mut self, start: usize, tile: &mut [T::Wide], totals: [T::Wide; STREAMS]) -> bool {
+        let (join, stream) = (self.join, tile.len().div_ceil(STREAMS));
+        if join.may_be_lost(tile) || join.may_be_lost(&totals) {
+            return false;
         }
-        lost
+        let mut carry = self.carry;
+        for (part, total) in tile.chunks_mut(stream).zip(totals) {
+            if self.out.is_some() {
+                part.iter_mut().for_each(|own| *own = join.join(carry, *own));
+            }
+            carry = join.join(carry, total);
+        }
+        if join.may_be_lost(tile) || join.may_be_lost(&[carry]) {
+            return false;
+        }
+        for (at, &value) in tile.iter().enumerate() {
+            self.put(start + at, value);
+        }
+        self.carry = carry;
+        true
     }
 }
 
@@ -480,18 +526,15 @@ impl<T: Held, J: Join<T::Wide>> Kernel for Lane<'_, T, J> {
         let size = self.x.len();
         let mut lost = false;
         if J::IN_ORDER {
-            self.in_order(0, size);
+            lost = self.in_order(0, size);
             return End { total: self.carry, lost };
         }
         let mut tile = [self.join.first(); TILE];
         for start in (0..size).step_by(TILE) {
             let len = TILE.min(size - start);
-            let carry = self.carry;
-            let (totals, apart) = self.streams(start, len, &mut tile);
-            if apart || self.joined(start, len, &tile, totals) {
-                self.carry = carry;
-                self.in_order(start, len);
-                lost = true;
+            let totals = self.streams(start, len, &mut tile[..len]);
+            if !self.joined(start, &mut tile[..len], totals) {
+                lost |= self.in_order(start, len);
             }
         }
         End { total: self.carry, lost }
