@@ -11,6 +11,8 @@ use cupola_gpu::wgpu::{Restrictions, restrict};
 
 const MEMORY: usize = 8 << 20;
 
+type Work = fn(&Array) -> Result<Array>;
+
 /// An array that only the caller holds: the next step may overwrite it.
 fn fresh(size: usize) -> Result<Array> {
     let x = ops::add(&Array::from_vec((0..size).map(|i| (i % 61) as f32).collect(), [size])?, 1.0)?;
@@ -20,7 +22,7 @@ fn fresh(size: usize) -> Result<Array> {
 
 /// An update that overwrites what it updates, and after it work that needs memory of its own, beside so much that is
 /// held: once that is gone, the update is as if nothing had been.
-fn fails(work: impl Fn(&Array) -> Result<Array>, held: usize) -> Result<bool> {
+fn fails(work: Work, held: usize) -> Result<bool> {
     let size = 1 << 17;
     let state = fresh(size)?;
     let want: Vec<f32> = state.to_vec::<f32>()?.iter().map(|x| x * 2.0).collect();
@@ -47,7 +49,7 @@ fn scratch_memory_that_is_not_there_costs_no_update() -> Result<()> {
         return Ok(());
     };
     with_stream(Stream::of(device), || {
-        let works: [(&str, fn(&Array) -> Result<Array>); 4] = [
+        let works: [(&str, Work); 4] = [
             ("a sort", |x| ops::sort(x, -1)),
             ("a sum", |x| ops::sum(x, (), false)),
             ("a running sum", |x| ops::cumsum(x, 0, ScanOptions::default())),
