@@ -58,7 +58,7 @@ fn kinks() -> Vec<Sample> {
             Binary::Power,
             &[zero, zero, -2.0, zero],
             &[2.0, zero, 3.0, 1.0],
-            [&[0.0, 0.0, 12.0, 1.0], &[0.0, 0.0, 0.0, 0.0]],
+            [&[0.0, 0.0, 12.0, 1.0], &[0.0, 0.0, f64::NAN, 0.0]],
         ),
         kink(
             Binary::LogAddExp,

@@ -322,14 +322,16 @@ fn a_running_fold_reads_a_long_lane_once_where_blocks_may_wait() {
     };
     for dtype in [F32, DType::BF16, DType::I64, DType::C64] {
         let one = texts(&running(3, 1_000_000, dtype));
-        assert_eq!(one.len(), 2, "what is posted is cleared, and then the tiles");
+        // Sums of integers are the same in any groups.
+        let again = usize::from(dtype.is_inexact());
+        assert_eq!(one.len(), 2 + again, "what is posted is cleared, the tiles, and what is lost");
         // A word for a tile and one for its group; of 64 bits two.
         let words = if dtype.accumulator().size() == 8 { 2 } else { 1 };
         assert_eq!(count(&one[1], "= awaited("), 2 * words, "{}", one[1]);
         assert_eq!(count(&one[1], "1ull << 32"), 2 * words);
         assert_eq!(one, texts(&running(5, 77_777, dtype)));
         let others = planned(&running(1, 1_000_000, dtype), &Target { awaits: false, ..CARD });
-        assert_eq!(others.launches.len(), 3);
+        assert_eq!(others.launches.len(), 3 + again);
     }
 }
 
