@@ -246,8 +246,8 @@ impl PreparedProduct {
             };
             // The planner has laid the regions out so.
             let places = [left, right, there, out];
-            let factors = [&one, factor];
-            let code = choice.call(stream, products, &operation, which, places, factors, workspace);
+            let given = Given { places, factors: [&one, factor], workspace };
+            let code = choice.call(stream, products, &operation, which, &given);
             explain(gpu, code)?;
         }
         Ok(())
@@ -260,6 +260,15 @@ struct Places {
     regions: [u64; 3],
     row: Option<u64>,
     array: Option<u64>,
+}
+
+/// What a call is given besides what the library was told before.
+struct Given<'f> {
+    /// The factors, what is added, and the result.
+    places: [u64; 4],
+    /// What the product and what is added are multiplied by.
+    factors: [&'f Factor; 2],
+    workspace: u64,
 }
 
 /// How many ways are tried: `CUPOLA_CUBLAS_TRIES`, 1 for the library's own first choice.
@@ -406,8 +415,8 @@ impl Choice {
         operation.set(gpu, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &row)?;
         let places = [factors, factors, result, result];
         let (one, zero) = (Factor::one(product.from), Factor::ZERO);
-        let stream = gpu.stream();
-        let code = self.call(stream, products, &operation, which, places, [&one, &zero], workspace);
+        let given = Given { places, factors: [&one, &zero], workspace };
+        let code = self.call(gpu.stream(), products, &operation, which, &given);
         if code != sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
             return Ok(false);
         }
@@ -421,17 +430,17 @@ impl Choice {
         })
     }
 
-    /// Gives the product to a stream: the factors, what is added, and the result are at these places.
+    /// Gives the product to a stream.
     fn call(
         &self,
         stream: CUstream,
         products: &Products,
         operation: &Descriptor,
         which: usize,
-        [left, right, there, out]: [u64; 4],
-        [of_product, of_there]: [&Factor; 2],
-        workspace: u64,
+        given: &Given<'_>,
     ) -> sys::cublasStatus_t {
+        let Given { places: [left, right, there, out], factors: [of_product, of_there], workspace } =
+            *given;
         // SAFETY: the descriptors fit the regions; the factors are read before the call returns.
         unsafe {
             sys::cublasLtMatmul(
