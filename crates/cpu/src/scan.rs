@@ -254,8 +254,12 @@ trait Join<W>: Copy + Send + Sync {
     fn join(self, a: W, b: W) -> W;
     /// Whether `joined`, of `a` and `b`, may not be what a fold in order comes to.
     fn lost(self, a: W, b: W, joined: W) -> bool;
-    /// Whether some of these may come of such.
-    fn may_be_lost(self, values: &[W]) -> bool;
+    /// What is kept of numbers to tell whether some may come of such.
+    type Seen: Copy;
+    const UNSEEN: Self::Seen;
+    /// A number that was joined apart, and what it came to with what was before.
+    fn see(self, seen: Self::Seen, own: W, value: W) -> Self::Seen;
+    fn may_be_lost(self, seen: Self::Seen) -> bool;
 }
 
 /// Neighbours that may be joined in any groups, from what changes nothing on.
@@ -275,8 +279,12 @@ impl<W: Copy + Send + Sync, F: Fn(W, W) -> W + Copy + Send + Sync> Join<W> for E
     fn lost(self, _: W, _: W, _: W) -> bool {
         false
     }
+    type Seen = ();
+    const UNSEEN: () = ();
     #[inline(always)]
-    fn may_be_lost(self, _: &[W]) -> bool {
+    fn see(self, _: (), _: W, _: W) {}
+    #[inline(always)]
+    fn may_be_lost(self, _: ()) -> bool {
         false
     }
 }
@@ -306,9 +314,16 @@ macro_rules! joins {
                 let finite = |$x: $t| $size.is_finite();
                 !finite(joined) & finite(a) & finite(b)
             }
+            /// The largest size: nothing makes what is not finite finite.
+            type Seen = <$t as Magnitude>::Bits;
+            const UNSEEN: Self::Seen = 0;
             #[inline(always)]
-            fn may_be_lost(self, values: &[$t]) -> bool {
-                range(values)[1] >= <$float>::INFINITY.to_bits()
+            fn see(self, seen: Self::Seen, _: $t, value: $t) -> Self::Seen {
+                seen.max(value.bits())
+            }
+            #[inline(always)]
+            fn may_be_lost(self, seen: Self::Seen) -> bool {
+                seen >= <$float>::INFINITY.to_bits()
             }
         }
         impl Join<$t> for Prod {
@@ -328,9 +343,16 @@ macro_rules! joins {
                 let small = |$x: $t| $size < <$float>::MIN_POSITIVE;
                 Sum.lost(a, b, joined) | (small(joined) & (a != zero) & (b != zero))
             }
+            /// The least and the largest size.
+            type Seen = [<$t as Magnitude>::Bits; 2];
+            const UNSEEN: Self::Seen = [<$float>::INFINITY.to_bits(), 0];
             #[inline(always)]
-            fn may_be_lost(self, values: &[$t]) -> bool {
-                let [least, most] = range(values);
+            fn see(self, [least, most]: Self::Seen, own: $t, value: $t) -> Self::Seen {
+                let both = [own.bits(), value.bits()];
+                [least.min(both[0]).min(both[1]), most.max(both[0]).max(both[1])]
+            }
+            #[inline(always)]
+            fn may_be_lost(self, [least, most]: Self::Seen) -> bool {
                 let ends = [<$float>::MIN_POSITIVE, <$float>::INFINITY].map(|v| v.to_bits());
                 least < ends[0] || most >= ends[1]
             }
@@ -345,22 +367,9 @@ joins! {
     Complex32, Complex32::new(1.0, 0.0), f32, true, |x| (x.re.abs() + x.im.abs());
 }
 
-/// The least and the largest bits of the sizes of these.
-#[inline(always)]
-fn range<W: Magnitude>(values: &[W]) -> [W::Bits; 2] {
-    let mut ends = [W::LAST, W::FIRST];
-    for &value in values {
-        let bits = value.bits();
-        ends = [ends[0].min(bits), ends[1].max(bits)];
-    }
-    ends
-}
-
 /// What has a size, of whose bits the order is that of sizes.
 trait Magnitude: Copy {
     type Bits: Copy + Ord;
-    const FIRST: Self::Bits;
-    const LAST: Self::Bits;
     fn bits(self) -> Self::Bits;
 }
 
@@ -368,8 +377,6 @@ macro_rules! magnitudes {
     ($($t:ty: $bits:ty, |$x:ident| $size:expr;)*) => {$(
         impl Magnitude for $t {
             type Bits = $bits;
-            const FIRST: $bits = 0;
-            const LAST: $bits = <$bits>::MAX;
             #[inline(always)]
             fn bits(self) -> $bits {
                 let $x = self;
@@ -493,25 +500,35 @@ impl<T: Held, J: Join<T::Wide>> Lane<'_, T, J> {
         totals
     }
 
-    /// Joins what came before to the streams of a tile, unless something may be lost.
+    /// Joins what came before to the streams of a tile, and gives whether nothing can be lost; else the tile is still to
+    /// be folded.
     #[inline(always)]
-    fn joined(&mut self, start: usize, tile: &mut [T::Wide], totals: [T::Wide; STREAMS]) -> bool {
-        let (join, stream) = (self.join, tile.len().div_ceil(STREAMS));
-        if join.may_be_lost(tile) || join.may_be_lost(&totals) {
-            return false;
-        }
-        let mut carry = self.carry;
-        for (part, total) in tile.chunks_mut(stream).zip(totals) {
-            if self.out.is_some() {
-                part.iter_mut().for_each(|own| *own = join.join(carry, *own));
+    fn joined(&mut self, start: usize, tile: &[T::Wide], totals: [T::Wide; STREAMS]) -> bool {
+        let (join, stream, size) = (self.join, tile.len().div_ceil(STREAMS), self.x.len());
+        let (mut carry, mut seen, mut from) = (self.carry, J::UNSEEN, start);
+        for (part, total) in tile.chunks(stream).zip(totals) {
+            let to = from + part.len();
+            let mut put = |out: &mut T, own: T::Wide| {
+                let value = join.join(carry, own);
+                seen = join.see(seen, own, value);
+                *out = T::narrow(value);
+            };
+            match &mut self.out {
+                None => {}
+                Some(out) if self.reverse => {
+                    let out = out[size - to..size - from].iter_mut().rev();
+                    out.zip(part).for_each(|(out, &own)| put(out, own));
+                }
+                Some(out) => {
+                    out[from..to].iter_mut().zip(part).for_each(|(out, &own)| put(out, own));
+                }
             }
             carry = join.join(carry, total);
+            seen = join.see(seen, total, carry);
+            from = to;
         }
-        if join.may_be_lost(tile) || join.may_be_lost(&[carry]) {
+        if join.may_be_lost(seen) {
             return false;
-        }
-        for (at, &value) in tile.iter().enumerate() {
-            self.put(start + at, value);
         }
         self.carry = carry;
         true
@@ -533,7 +550,7 @@ impl<T: Held, J: Join<T::Wide>> Kernel for Lane<'_, T, J> {
         for start in (0..size).step_by(TILE) {
             let len = TILE.min(size - start);
             let totals = self.streams(start, len, &mut tile[..len]);
-            if !self.joined(start, &mut tile[..len], totals) {
+            if !self.joined(start, &tile[..len], totals) {
                 lost |= self.in_order(start, len);
             }
         }
