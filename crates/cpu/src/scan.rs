@@ -343,18 +343,17 @@ macro_rules! joins {
                 let small = |$x: $t| $size < <$float>::MIN_POSITIVE;
                 Sum.lost(a, b, joined) | (small(joined) & (a != zero) & (b != zero))
             }
-            /// The least and the largest size.
-            type Seen = [<$t as Magnitude>::Bits; 2];
-            const UNSEEN: Self::Seen = [<$float>::INFINITY.to_bits(), 0];
+            /// The largest size, counted from the least that has all its digits on: smaller ones are beyond all others.
+            type Seen = <$t as Magnitude>::Bits;
+            const UNSEEN: Self::Seen = 0;
             #[inline(always)]
-            fn see(self, [least, most]: Self::Seen, own: $t, value: $t) -> Self::Seen {
-                let both = [own.bits(), value.bits()];
-                [least.min(both[0]).min(both[1]), most.max(both[0]).max(both[1])]
+            fn see(self, seen: Self::Seen, own: $t, value: $t) -> Self::Seen {
+                let from = |x: $t| x.bits().wrapping_sub(<$float>::MIN_POSITIVE.to_bits());
+                seen.max(from(own)).max(from(value))
             }
             #[inline(always)]
-            fn may_be_lost(self, [least, most]: Self::Seen) -> bool {
-                let ends = [<$float>::MIN_POSITIVE, <$float>::INFINITY].map(|v| v.to_bits());
-                least < ends[0] || most >= ends[1]
+            fn may_be_lost(self, seen: Self::Seen) -> bool {
+                seen >= <$float>::INFINITY.to_bits() - <$float>::MIN_POSITIVE.to_bits()
             }
         }
     )*};
