@@ -2,7 +2,7 @@
 
 use cupola::ops::{Axes, DataFormat, Operand, Sizes};
 use cupola::{Array, DType, Scalar, Shape};
-use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyRuntimeError};
+use pyo3::exceptions::{PyMemoryError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet,
@@ -206,7 +206,7 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     }
     match object.extract::<u64>() {
         Ok(value) => Ok(Scalar::Uint(value)),
-        Err(_) => Err(PyRuntimeError::new_err(format!("{object} does not fit in 64 bits"))),
+        Err(_) => Err(wrong_value(format!("{object} does not fit in 64 bits"))),
     }
 }
 
