@@ -114,7 +114,6 @@ CALLS = [
     ("left_shift", lambda m: m.left_shift(m.ones(2), m.ones(3))),
     ("zeros", lambda m: m.zeros((2**40, 2**40))),
     ("broadcast_to", lambda m: m.broadcast_to(m.array(1), (2**62, 2**62))),
-    ("64 bits", lambda m: m.array([-(2**63) - 1])),
     ("load", lambda m: m.load("nothing.gguf")),
     ("load", lambda m: m.load("nothing.npz")),
     ("load", lambda m: m.load("nothing.safetensors")),

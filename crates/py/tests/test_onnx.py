@@ -188,3 +188,19 @@ one (float[2, 3, 5, 4] q, float[2, 3, 4, 6] k, float[1, 1, 6, 3] v) => (y) {
     q, k, v = (rng.standard_normal(size).astype("f4") for size in ((2, 3, 5, 4), (2, 3, 4, 6), (1, 1, 6, 3)))
     y = cupola.onnx.load(model_of(text))(*map(mx.array, (q, k, v)))
     np.testing.assert_allclose(np.array(y), softmax(q @ k) @ v, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("a, b", [((4,), (2, 3, 4, 6)), ((2, 3, 5, 4), (4,)), ((4,), (2, 4, 6))])
+def test_products_with_a_vector_are_no_attention(a, b):
+    sizes = [", ".join(map(str, shape)) for shape in (a, b)]
+    text = f'''
+<ir_version: 8, opset_import: ["" : 17]>
+one (float[{sizes[0]}] a, float[{sizes[1]}] b) => (y) {{
+    s = MatMul(a, b)
+    y = Softmax(s)
+}}
+'''
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal(a).astype("f4"), rng.standard_normal(b).astype("f4")
+    y = cupola.onnx.load(model_of(text))(mx.array(a), mx.array(b))
+    np.testing.assert_allclose(np.array(y), softmax(a @ b), rtol=1e-4, atol=1e-5)

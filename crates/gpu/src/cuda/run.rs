@@ -311,8 +311,10 @@ fn product_with_more(
     if target.vector_bytes == 0 {
         return None;
     }
-    let (done, made) = [false, true].into_iter().find_map(|only_adds| {
-        let done = absorbed(segment, product, only_adds)?;
+    let all = absorbed(segment, product, false)?;
+    // Where the library has no way that keeps NaN, it only adds.
+    let sums = all.least.and_then(|_| absorbed(segment, product, true));
+    let (done, made) = [Some(all), sums].into_iter().flatten().find_map(|done| {
         let beside = Beside {
             array: done.array.is_some(),
             row: done.row.is_some(),

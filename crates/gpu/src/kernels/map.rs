@@ -1,7 +1,6 @@
 //! Elementwise programs.
 
-use cupola_core::backend::Body;
-use cupola_core::backend::{Epilogue, Segment};
+use cupola_core::backend::{Body, Epilogue, Operand, Segment};
 use cupola_core::{DType, Shape};
 
 use super::turn::Turn;
@@ -29,10 +28,15 @@ pub fn copy(segment: &Segment, target: &Target) -> Result<Launch, Missing> {
     let k = Draft::new("copy", BLOCK, segment, target)?;
     let (x, out) = (&segment.inputs[0], &segment.outputs[0]);
     let (from, to) = (k.input(segment, 0), k.output(segment, 0));
-    let axes = Axes::joined(&out.aval.shape, &[&x.strides, &out.strides]);
-    let body = Body::copy(out.aval.shape.clone(), out.aval.dtype);
-    let threads = elements(&k, &body, &axes, &[from], &[to]);
+    let threads = copied(&k, x, &out.strides, from, to);
     k.launch_over(threads)
+}
+
+/// Copies what `from` is to where `to` has these strides: how many threads that takes.
+fn copied<'k>(k: &'k Draft, x: &Operand, strides: &[isize], from: View<'k>, to: View<'k>) -> u64 {
+    let axes = Axes::joined(&x.aval.shape, &[&x.strides, strides]);
+    let body = Body::copy(x.aval.shape.clone(), x.aval.dtype);
+    elements(k, &body, &axes, &[from], &[to])
 }
 
 /// A copy of an input in scratch memory, in order.
@@ -45,9 +49,7 @@ pub fn ordered(
     let k = Draft::new("ordered", BLOCK, segment, target)?;
     let x = &segment.inputs[input];
     let (from, to) = (k.input(segment, input), k.scratch(scratch, x.aval.dtype, Access::Write));
-    let axes = Axes::joined(&x.aval.shape, &[&x.strides, &x.aval.shape.row_major()]);
-    let body = Body::copy(x.aval.shape.clone(), x.aval.dtype);
-    let threads = elements(&k, &body, &axes, &[from], &[to]);
+    let threads = copied(&k, x, &x.aval.shape.row_major(), from, to);
     k.launch_over(threads)
 }
 

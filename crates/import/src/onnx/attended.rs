@@ -95,7 +95,9 @@ fn scores(inputs: &[Option<Value>], out: &Array) -> Option<Attended> {
     let rank = out.rank();
     let is_batch = (3..=4).contains(&rank)
         && q.dtype() == k.dtype()
-        && [q, k].iter().all(|x| x.shape()[..x.rank() - 2] == out.shape()[..rank - 2]);
+        && [q, k]
+            .iter()
+            .all(|x| x.rank() == rank && x.shape()[..rank - 2] == out.shape()[..rank - 2]);
     let made = || Attended {
         queries: q.clone(),
         keys: k.clone(),
