@@ -15,12 +15,13 @@ mod runs;
 mod tests;
 mod weight_grad;
 mod weights;
+mod winograd;
 
 use std::ops::Range;
 
 use cupola_core::prim::ConvRole;
 
-use crate::simd::{Bias, Element, Isa, Out, Scratch, Tail, Then, Tiled};
+use crate::simd::{Bias, Element, Isa, Out, Scratch, Tail, Then, Tiled, ToPoints};
 
 use channels::Channels;
 use depthwise::Depthwise;
@@ -28,6 +29,7 @@ use geometry::{Axis, Geometry};
 use images::Images;
 pub(crate) use op::ConvKernel;
 use weights::Weights;
+use winograd::Winograd;
 
 /// Sizes and parameters of a convolution.
 ///
@@ -120,7 +122,7 @@ impl ConvProblem {
 const CACHED: usize = 1 << 12;
 
 /// Computes one role of a convolution, overwriting `out`. A weight gradient has no tail.
-pub fn conv<T: Element>(
+pub fn conv<T: Element + ToPoints>(
     p: &ConvProblem,
     role: ConvRole,
     a: &[T],
@@ -141,8 +143,27 @@ pub fn conv<T: Element>(
                 None => weight_grad::weight_grad(&geo, a, b, out, epilogue),
             }
         }
-        _ => PackedConv::new(p, role, b).run(a, out, tail, epilogue),
+        _ => {
+            if !PackedConv::new(p, role, b).run(a, out, tail, epilogue) {
+                conv_direct(p, role, a, b, out, tail, epilogue);
+            }
+        }
     }
+}
+
+/// A convolution or input gradient whose sums are of the products themselves, for where [`PackedConv::run`] has none that
+/// holds.
+pub fn conv_direct<T: Element + ToPoints>(
+    p: &ConvProblem,
+    role: ConvRole,
+    a: &[T],
+    b: &[T],
+    out: Out<'_, T>,
+    tail: ConvTail<'_, T::Acc>,
+    epilogue: Epilogue<'_>,
+) {
+    let holds = PackedConv::by(p, role, b, Path::direct).run(a, out, tail, epilogue);
+    debug_assert!(holds, "sums of products hold");
 }
 
 /// A forward convolution or input gradient with its weights packed: worth keeping as long as the
@@ -153,53 +174,89 @@ pub struct PackedConv<T: Element> {
     lens: [usize; 2],
 }
 
-/// What the lanes of vectors are, and the weights as they are read then.
+/// How it runs, and the weights as they are read then.
 enum Path<A: Tiled> {
+    /// Images are the lanes of vectors.
     Images(Images, Weights<A>),
+    /// Channels are.
     Channels(Channels, Weights<A>),
     /// Channels too, where each is a group of its own.
     Depthwise(Depthwise, Scratch<A>),
+    /// Channels, in tiles of outputs that share products.
+    Winograd(Winograd, Weights<A>),
 }
 
-impl<T: Element> PackedConv<T> {
+impl<T: Element + ToPoints> PackedConv<T> {
     /// Prepares a convolution and packs its weights. The role is not `WeightGrad`.
     pub fn new(p: &ConvProblem, role: ConvRole, w: &[T]) -> Self {
+        Self::by(p, role, w, Path::new)
+    }
+
+    /// The same with the path that `path` chooses.
+    fn by(
+        p: &ConvProblem,
+        role: ConvRole,
+        w: &[T],
+        path: impl FnOnce(&Geometry, Isa, &[T]) -> Path<T::Acc>,
+    ) -> Self {
         assert_eq!(w.len(), p.weight_len(), "conv {role:?}: length of the weights of {p:?}");
         let (geometry, lens) = match role {
             ConvRole::Forward => (Geometry::forward(p), [p.input_len(), p.output_len()]),
             ConvRole::InputGrad => (Geometry::input_grad(p), [p.output_len(), p.input_len()]),
             ConvRole::WeightGrad => panic!("conv: a weight gradient has no weights to pack"),
         };
-        let path = Path::new(&geometry, Isa::best(), w);
+        let path = path(&geometry, Isa::best(), w);
         PackedConv { geometry, path, lens }
     }
 
-    /// Computes the convolution of `x`, overwriting `out`.
+    /// Computes the convolution of `x`, overwriting `out`. Whether the result holds: where it has NaN that no sum of
+    /// products may have, it has to be computed by [`conv_direct`], epilogue and all.
+    #[must_use]
     pub fn run(
         &self,
         x: &[T],
         out: Out<'_, T>,
         tail: ConvTail<'_, T::Acc>,
         epilogue: Epilogue<'_>,
-    ) {
+    ) -> bool {
         assert_eq!([x.len(), out.len()], self.lens, "conv: lengths of input and output");
         let channels = self.geometry.groups * self.geometry.c_out;
         assert!(tail.bias.is_none_or(|bias| bias.len() == channels), "conv: length of the bias");
         if out.len() == 0 {
-            return;
+            return true;
         }
         match &self.path {
+            Path::Winograd(winograd, w) => {
+                return winograd.run(&self.geometry, x, w, out, tail, epilogue);
+            }
             Path::Images(images, w) => images.run(&self.geometry, x, w, out, tail, epilogue),
             Path::Channels(channels, w) => channels.run(&self.geometry, x, w, out, tail, epilogue),
             Path::Depthwise(depthwise, w) => {
                 depthwise.run(&self.geometry, x, w, out, tail, epilogue)
             }
         }
+        true
     }
 }
 
 impl<A: Tiled> Path<A> {
     fn new<T: Element<Acc = A>>(geo: &Geometry, isa: Isa, w: &[T]) -> Self {
+        let direct = Images::new::<A>(geo, isa).cost.min(Channels::new::<A>(geo, isa).cost);
+        let winograd = Winograd::new::<A>(geo, isa);
+        #[cfg(not(test))]
+        let winograd = winograd.filter(|winograd| winograd.cost < direct);
+        #[cfg(test)]
+        let winograd = winograd.filter(|winograd| match tests::FORCED.get() {
+            None => winograd.cost < direct,
+            Some(way) => way == tests::Way::Winograd,
+        });
+        let Some(winograd) = winograd else { return Self::direct(geo, isa, w) };
+        let packed = winograd.pack(geo, &Weights::pack(geo, isa, &winograd.widths(), w));
+        Path::Winograd(winograd, packed)
+    }
+
+    /// One whose sums are of the products themselves.
+    fn direct<T: Element<Acc = A>>(geo: &Geometry, isa: Isa, w: &[T]) -> Self {
         if let Some(depthwise) = Depthwise::new(geo, isa) {
             let packed = depthwise.pack(geo, w);
             return Path::Depthwise(depthwise, packed);
@@ -207,7 +264,10 @@ impl<A: Tiled> Path<A> {
         let (images, channels) = (Images::new::<A>(geo, isa), Channels::new::<A>(geo, isa));
         let by_images = images.cost < channels.cost;
         #[cfg(test)]
-        let by_images = tests::FORCED.get().unwrap_or(by_images);
+        let by_images = match tests::FORCED.get() {
+            None | Some(tests::Way::Winograd) => by_images,
+            Some(way) => way == tests::Way::Images,
+        };
         if by_images {
             let packed = Weights::pack(geo, isa, &images.widths(), w);
             Path::Images(images, packed)

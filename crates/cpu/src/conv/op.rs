@@ -8,10 +8,10 @@ use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 
-use super::{ConvProblem, ConvTail, PackedConv, conv};
+use super::{ConvProblem, ConvTail, PackedConv, conv, conv_direct};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::{Element, Out, Then};
+use crate::simd::{Element, Out, Then, ToPoints};
 use crate::tail::TailArgs;
 use crate::threads::num_threads;
 
@@ -79,7 +79,8 @@ impl ConvKernel {
 }
 
 impl OpKernel for ConvKernel {
-    /// Weights in the kernels' order, and for each thread an image with its border before and after, and tables.
+    /// Weights in the kernels' order, where they may be nearly twice as many, and for each thread an image with its
+    /// border before and after, and tables.
     fn own(&self) -> usize {
         let p = &self.problem;
         let lens = p.lens(self.role);
@@ -87,7 +88,7 @@ impl OpKernel for ConvKernel {
         let weights = if is_gradient { lens[2] } else { lens[1] };
         let images = (lens.iter().sum::<usize>() - weights) / p.batch.max(1);
         let longest = p.input.iter().chain(&p.output).max().copied().unwrap_or(0);
-        let (threads, sums) = (num_threads(), if is_gradient { num_threads() } else { 1 });
+        let (threads, sums) = (num_threads(), if is_gradient { num_threads() } else { 2 });
         let elements = weights.saturating_mul(sums).saturating_add(images.saturating_mul(threads));
         let tables = longest.saturating_mul(PLACE * threads);
         let own = elements.saturating_mul(2 * size_of::<f64>()).saturating_add(tables);
@@ -135,7 +136,11 @@ unsafe fn tail<'a, A: Copy>(
 ///
 /// # Safety
 /// As for [`Product`]; the elements are `T`.
-unsafe fn product<T: Element>(kernel: &ConvKernel, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
+unsafe fn product<T: Element + ToPoints>(
+    kernel: &ConvKernel,
+    io: &Io<'_>,
+    finish: Finish<'_>,
+) -> Result<()> {
     let (p, role) = (&kernel.problem, kernel.role);
     let [a_len, b_len, out_len] = p.lens(role);
     let kept = io.kept.get(1).copied().flatten();
@@ -153,18 +158,23 @@ unsafe fn product<T: Element>(kernel: &ConvKernel, io: &Io<'_>, finish: Finish<'
         let tail = tail(kernel, &finish, then.as_ref().map(|then| then as Then<'_, T::Acc>));
         let a = kernel.a.dense(io.inputs[0])?;
         let a = a.slice(a_len);
-        if let Some((_, Lookup::Have(packed))) = &found {
-            packed.run(a, out, tail, finish.epilogue);
+        if let Some((_, Lookup::Have(packed))) = &found
+            && packed.run(a, out, tail, finish.epilogue)
+        {
             return Ok(());
         }
         let b = kernel.b.dense(io.inputs[1])?;
         let b = b.slice(b_len);
-        if let Some((kept, Lookup::Again)) = found {
-            let packed = Arc::new(PackedConv::new(p, role, b));
-            packed.run(a, out, tail, finish.epilogue);
-            kept.keep(key, packed);
-        } else {
-            conv(p, role, a, b, out, tail, finish.epilogue);
+        match found {
+            None | Some((_, Lookup::First)) => conv(p, role, a, b, out, tail, finish.epilogue),
+            Some((_, Lookup::Have(_))) => conv_direct(p, role, a, b, out, tail, finish.epilogue),
+            Some((kept, Lookup::Again)) => {
+                let packed = Arc::new(PackedConv::new(p, role, b));
+                if !packed.run(a, out, tail, finish.epilogue) {
+                    conv_direct(p, role, a, b, out, tail, finish.epilogue);
+                }
+                kept.keep(key, packed);
+            }
         }
     }
     Ok(())

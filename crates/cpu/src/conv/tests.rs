@@ -8,9 +8,16 @@ use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// A path that is taken where there is it, whatever it costs.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Way {
+    Images,
+    Channels,
+    Winograd,
+}
+
 thread_local! {
-    /// Takes the path with images (or else channels) as lanes, whatever it costs.
-    pub(super) static FORCED: Cell<Option<bool>> = const { Cell::new(None) };
+    pub(super) static FORCED: Cell<Option<Way>> = const { Cell::new(None) };
 }
 
 pub(crate) struct Rng(pub u64);
@@ -96,7 +103,13 @@ fn case(p: ConvProblem, rng: &mut Rng) -> Case {
 }
 
 /// Runs one role, checks that the epilogue covers the output once, and returns the output.
-fn run<T: Element>(p: &ConvProblem, role: ConvRole, a: &[T], b: &[T], len: usize) -> Vec<T> {
+fn run<T: Element + ToPoints>(
+    p: &ConvProblem,
+    role: ConvRole,
+    a: &[T],
+    b: &[T],
+    len: usize,
+) -> Vec<T> {
     let mut out = vec![T::default(); len];
     let seen = Mutex::new(vec![0u8; len]);
     let mark = |r: Range<usize>| seen.lock().unwrap()[r].iter_mut().for_each(|s| *s += 1);
@@ -115,7 +128,13 @@ fn twice<A: Real>(at: *mut A, step: usize, rows: usize, width: usize) {
 }
 
 /// Checks that a tail is what follows the sums, which are `plain`, to the bit.
-fn check_tail<T: Element>(p: &ConvProblem, role: ConvRole, a: &[T], b: &[T], plain: &[T]) {
+fn check_tail<T: Element + ToPoints>(
+    p: &ConvProblem,
+    role: ConvRole,
+    a: &[T],
+    b: &[T],
+    plain: &[T],
+) {
     let Some(plain) = T::as_acc(plain).filter(|_| role != ConvRole::WeightGrad) else { return };
     let channels = if role == ConvRole::Forward { p.out_channels } else { p.in_channels };
     let number = |i: usize| T::from_acc(plain[i * 7 % plain.len()]).to_acc();
@@ -198,7 +217,12 @@ fn what_follows_is_done_once() {
     }
 }
 
-fn check<T: Element + PartialEq>(c: &Case, tolerance: f64, from: fn(f64) -> T, to: fn(T) -> f64) {
+fn check<T: Element + ToPoints + PartialEq>(
+    c: &Case,
+    tolerance: f64,
+    from: fn(f64) -> T,
+    to: fn(T) -> f64,
+) {
     let cast = |v: &[f64]| v.iter().map(|&v| from(v)).collect::<Vec<T>>();
     let (x, w, dy) = (cast(&c.x), cast(&c.w), cast(&c.dy));
     let roles = [
@@ -222,7 +246,8 @@ fn check<T: Element + PartialEq>(c: &Case, tolerance: f64, from: fn(f64) -> T, t
 
 fn check_all(c: &Case) {
     for (i, level) in [Level::Portable, Level::Avx2, Level::Avx512].into_iter().enumerate() {
-        FORCED.set([None, Some(true), Some(false)][(i + c.p.batch + c.x.len()) % 3]);
+        let ways = [None, Some(Way::Images), Some(Way::Channels), Some(Way::Winograd)];
+        FORCED.set(ways[(i + c.p.batch + c.x.len()) % 4]);
         with_isa_limit(level, || {
             check::<f32>(c, 1e-4, |v| v as f32, f64::from);
             check::<f64>(c, 1e-12, |v| v, |v| v);
@@ -292,6 +317,71 @@ fn random_parameters() {
             p.batch = 0;
         }
         check_all(&case(p, &mut rng));
+    }
+}
+
+/// Tiles of outputs at every edge, groups, channels that are no whole vectors, blocks that begin within an image, tasks
+/// that share channels, and any padding.
+#[test]
+fn winograd_of_any_size() {
+    let mut rng = Rng(37);
+    let sizes = [[1, 1], [2, 3], [3, 2], [7, 8], [5, 31], [14, 14]];
+    for (i, size) in sizes.into_iter().enumerate() {
+        for (batch, groups, ci, co) in [(1, 1, 16, 130), (3, 2, 9, 17), (5, 1, 33, 8)] {
+            let mut p = problem(batch, ci * groups, co * groups, &size, 3);
+            (p.groups, p.flip) = (groups, i % 2 == 1);
+            for d in 0..2 {
+                let (before, after) = (rng.below(4), rng.below(4));
+                let (before, after) =
+                    if size[d] + before + after < 3 { (1, 1) } else { (before, after) };
+                p.padding[d] = (before, after);
+                p.output[d] = size[d] + before + after - 2;
+            }
+            let c = case(p, &mut rng);
+            FORCED.set(Some(Way::Winograd));
+            for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+                with_isa_limit(level, || {
+                    let geo = Geometry::forward(&c.p);
+                    let path = Path::<f32>::new(&geo, Isa::best(), &vec![0f32; c.w.len()]);
+                    assert!(matches!(path, Path::Winograd(..)), "{:?}", c.p);
+                    check::<f32>(&c, 1e-4, |v| v as f32, f64::from);
+                    check::<f64>(&c, 1e-12, |v| v, |v| v);
+                    check::<bf16>(&c, 1e-2, bf16::from_f64, f64::from);
+                    check::<f16>(&c, 2e-3, f16::from_f64, f64::from);
+                });
+            }
+            FORCED.set(None);
+        }
+    }
+}
+
+/// What is not finite meets the outputs whose windows have it, and is there what sums of products are.
+#[test]
+fn winograd_of_numbers_that_are_not_finite() {
+    let mut rng = Rng(41);
+    let p = problem(1, 16, 16, &[9, 10], 3);
+    let w: Vec<f32> = (0..p.weight_len()).map(|_| rng.below(9) as f32 - 4.5).collect();
+    let run = |x: &[f32], way| {
+        FORCED.set(Some(way));
+        let mut out = vec![0f32; p.output_len()];
+        conv(&p, ConvRole::Forward, x, &w, Out::new(&mut out), ConvTail::default(), None);
+        FORCED.set(None);
+        out
+    };
+    for odd in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 3e38] {
+        for _ in 0..20 {
+            let mut x: Vec<f32> = (0..p.input_len()).map(|_| rng.below(9) as f32 - 4.0).collect();
+            let len = x.len();
+            x[rng.below(len)] = odd;
+            let (got, want) = (run(&x, Way::Winograd), run(&x, Way::Channels));
+            for (got, want) in got.iter().zip(&want) {
+                let is_near = got == want || got.is_nan() && want.is_nan();
+                assert!(
+                    is_near || (got - want).abs() <= 1e-6 * want.abs(),
+                    "{odd}: {got} is not {want}"
+                );
+            }
+        }
     }
 }
 

@@ -60,6 +60,31 @@ impl<A: Tiled> Weights<A> {
         Weights { data, tiles, group }
     }
 
+    /// Weights with another number of taps, each tile of which `fill` makes of the tile here.
+    pub fn with_taps(
+        &self,
+        geo: &Geometry,
+        taps: usize,
+        fill: impl Fn(&[A], &mut [A]) + Sync,
+    ) -> Weights<A> {
+        let depths = [geo.taps() * geo.c_in, taps * geo.c_in];
+        let starts = |tile: &WeightTile| WeightTile { start: tile.channel * depths[1], ..*tile };
+        let tiles: Vec<WeightTile> = self.tiles.iter().map(starts).collect();
+        let group = self.width() * depths[1];
+        let mut data = Scratch::new(group * geo.groups);
+        let out = Out::new(&mut data);
+        parallel_for(geo.groups * tiles.len(), |i| {
+            let (g, i) = (i / tiles.len(), i % tiles.len());
+            let [from, to] = [(self.group, self.tiles[i]), (group, tiles[i])]
+                .map(|(group, tile)| g * group + tile.start);
+            let [from_len, to_len] = depths.map(|depth| depth * tiles[i].width);
+            // SAFETY: each tile has its own part.
+            let out = unsafe { out.slice(to..to + to_len) };
+            fill(&self.data[from..from + from_len], out);
+        });
+        Weights { data, tiles, group }
+    }
+
     /// A bias with an element for each channel, those past the last of a group's tiles zero.
     pub fn spread(&self, geo: &Geometry, bias: &[A]) -> Scratch<A> {
         let width = self.width();

@@ -34,6 +34,8 @@ pub trait Real:
 {
     /// Whether it is neither NaN nor −0.
     fn is_plain(self) -> bool;
+    /// The same number.
+    fn of(x: f32) -> Self;
 }
 
 macro_rules! real {
@@ -62,6 +64,10 @@ macro_rules! real {
             #[inline(always)]
             fn is_plain(self) -> bool {
                 !self.is_nan() && self.to_bits() != <$t>::to_bits(-0.0)
+            }
+            #[inline(always)]
+            fn of(x: f32) -> $t {
+                <$t>::from(x)
             }
         }
     };

@@ -13,6 +13,7 @@ mod unpack;
 #[cfg(target_arch = "x86_64")]
 mod unpack_x86;
 mod vector;
+mod winograd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -28,6 +29,7 @@ pub use tile::{
     pair_kernel,
 };
 pub(crate) use vector::PortableF32;
+pub use winograd::{InPoints, POINTS, PointInputs, PointSums, PointWeights, ToPoints};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{F32x8, F32x16};
 

@@ -40,6 +40,14 @@ impl<T: Copy> Tail<'_, T> {
         Tail { bias, ..*self }
     }
 
+    /// That of the lanes from one on.
+    pub(super) fn from_lane(&self, lane: usize) -> Self {
+        match self.bias {
+            Bias::Lanes(bias) => self.with(Bias::Lanes(bias.wrapping_add(lane))),
+            Bias::None | Bias::Rows(_) => *self,
+        }
+    }
+
     /// Does what is done before results are stored to `M` rows of `N` vectors; `load` loads a vector.
     ///
     /// # Safety

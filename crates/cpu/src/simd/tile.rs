@@ -4,7 +4,7 @@
 //! differ in what they take as lanes and as rows, and in how they lay out the runs.
 
 use super::vector::{Portable, Vector};
-use super::{InLanes, InRows, Isa, Level, Real, Tail};
+use super::{InLanes, InPoints, InRows, Isa, Level, Real, Tail};
 
 /// Vectors in a tile, at most.
 pub const MAX_VECTORS: usize = 4;
@@ -120,7 +120,7 @@ pub fn even_parts(n: usize, most: usize) -> Vec<usize> {
 }
 
 /// A type that has compiled tiles.
-pub trait Tiled: Real + InLanes + InRows {
+pub trait Tiled: Real + InLanes + InRows + InPoints {
     /// The tiles of an instruction set.
     fn tiles(isa: Isa) -> TileSet;
     /// The kernel for a tile of so many rows and vectors.
