@@ -24,9 +24,10 @@ ROWS = ((65536, 1024), 0), ((1024, 65536), 1), ((1_000_000, 64), 1), ((64, 1_000
 SORTED_ROWS = ((1_000_000, 64), 1), ((8192, 4096), 1), ((4096, 8192), 0), ((64, 50257), 1), ((512, 1000), 1)
 TRANSFORMED = ((65536, 1024), 1), ((4096, 16384), 1), ((64, 1 << 20), 1), ((4096, 1009), 1)
 
-# What is done, on which shapes, in which dtypes, and how far results may be apart, of the largest number.
+# What is done, on which shapes, in which dtypes, and how far results may be apart, of the largest number: PyTorch adds
+# long columns one after the other, and is 8e-6 from the sum in float64.
 WORK = {
-    "cumsum": (mx.cumsum, torch.cumsum, LONG + ROWS, ["float32"], 1e-5),
+    "cumsum": (mx.cumsum, torch.cumsum, LONG + ROWS, ["float32"], 3e-5),
     "sort": (mx.sort, lambda x, a: torch.sort(x, a)[0], SORTED + SORTED_ROWS, ["float32", "bfloat16", "int64"], 0),
     "argsort": (mx.argsort, torch.argsort, SORTED, ["float32"], None),
     "topk": (lambda x, a: mx.topk(x, 50, axis=a), lambda x, a: torch.topk(x, 50, a)[0].flip(a), SORTED + SORTED_ROWS,
