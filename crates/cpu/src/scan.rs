@@ -3,7 +3,7 @@
 //! Lanes that lie side by side are folded row by row, all together. Lanes that follow each other go
 //! tile by tile: a tile is cut into streams that are folded at the same time, and what came before
 //! a stream is joined to it afterwards. A long lane is cut into parts, which threads take in their
-//! order: each finds its part's total, hands what came before it and the total on to the next part,
+//! order: each finds its part's total, many elements side by side, hands what came before it and the total on to the next part,
 //! and folds the part while it is in its cache. Where a lane is cut depends on its length alone, and
 //! so do the results.
 //!
@@ -34,6 +34,8 @@ const LANES: usize = 64;
 const STREAMS: usize = 8;
 /// Elements of a tile.
 const TILE: usize = 1024;
+/// Totals of a part that are taken side by side.
+const TOTALS: usize = 64;
 /// Lanes from this length on are cut into parts of [`CHUNK`] elements.
 const LONG: usize = 1 << 17;
 
@@ -105,7 +107,7 @@ impl ScanKernel {
                     // In their order, so that the parts before one are never left waiting.
                     let part = next.fetch_add(1, Ordering::Relaxed);
                     let (start, len) = range(part);
-                    let own = dispatch(isa, Lane { out: None, ..lane(start, len) });
+                    let own = dispatch(isa, Total(Lane { out: None, ..lane(start, len) }));
                     let carry = before.get(part);
                     let total = join.join(carry, own.total);
                     before.set(part + 1, total);
@@ -249,6 +251,8 @@ fn single(a: f32, b: f32) -> f32 {
 trait Join<W>: Copy + Send + Sync {
     /// Whether only a fold from the start to the end is right.
     const IN_ORDER: bool = false;
+    /// Whether neighbours and others may be joined alike, and what is lost shows in the end.
+    const IN_ANY_ORDER: bool = true;
     /// What changes nothing.
     fn first(self) -> W;
     fn join(self, a: W, b: W) -> W;
@@ -267,6 +271,8 @@ trait Join<W>: Copy + Send + Sync {
 struct Exact<W, F>(W, F);
 
 impl<W: Copy + Send + Sync, F: Fn(W, W) -> W + Copy + Send + Sync> Join<W> for Exact<W, F> {
+    /// Of two zeros the larger is the first.
+    const IN_ANY_ORDER: bool = false;
     #[inline(always)]
     fn first(self) -> W {
         self.0
@@ -328,6 +334,7 @@ macro_rules! joins {
         }
         impl Join<$t> for Prod {
             const IN_ORDER: bool = $in_order;
+            const IN_ANY_ORDER: bool = false;
             #[inline(always)]
             fn first(self) -> $t {
                 $one
@@ -554,6 +561,35 @@ impl<T: Held, J: Join<T::Wide>> Kernel for Lane<'_, T, J> {
             }
         }
         End { total: self.carry, lost }
+    }
+}
+
+/// What a part of a lane comes to, where nothing came before.
+struct Total<'a, T: Held, J>(Lane<'a, T, J>);
+
+impl<T: Held, J: Join<T::Wide>> Kernel for Total<'_, T, J> {
+    type Output = End<T::Wide>;
+
+    #[inline(always)]
+    fn run(self) -> End<T::Wide> {
+        let join = self.0.join;
+        if J::IN_ANY_ORDER && !J::IN_ORDER {
+            let mut totals = [join.first(); TOTALS];
+            for x in self.0.x.chunks(TOTALS) {
+                for (total, x) in totals.iter_mut().zip(x) {
+                    *total = join.join(*total, x.widen());
+                }
+            }
+            let (mut all, mut seen) = (join.first(), J::UNSEEN);
+            for total in totals {
+                all = join.join(all, total);
+                seen = join.see(seen, total, all);
+            }
+            if !join.may_be_lost(seen) {
+                return End { total: all, lost: false };
+            }
+        }
+        self.0.run()
     }
 }
 
