@@ -3004,7 +3004,7 @@ pub fn linalg_pinv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
 /// Where `a` has less than two axes or another dtype.
 ///
 /// Derivatives:
-/// Of real matrices, where the first columns do not depend on each other.
+/// Where the first columns do not depend on each other. Of complex matrices the diagonal of R stays real.
 ///
 /// Example:
 ///     >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
@@ -3512,7 +3512,7 @@ macro_rules! docs {
 (_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
 (_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
 (_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
-(_linalg::qr) => { "A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R\nupper triangular. Where an element is not finite, both are NaN from its column on.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes or another dtype.\n\nDerivatives:\nOf real matrices, where the first columns do not depend on each other." };
+(_linalg::qr) => { "A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R\nupper triangular. Where an element is not finite, both are NaN from its column on.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes or another dtype.\n\nDerivatives:\nWhere the first columns do not depend on each other. Of complex matrices the diagonal of R stays real." };
 (_linalg::slogdet) => { "The signs of the determinants of square matrices, and the logarithms of their sizes: 0 and −∞ of\nsingular ones.\n\nDtypes:\nAs `det`.\n\nErrors:\nAs `det`." };
 (_linalg::solve) => { "X with A·X = B.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A is singular." };
 (_nn::adam) => { "One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.\n``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other. The\nparameter is multiplied by ``kept`` first, if that is given.\n\nShapes:\nAll of one, but for ``rate``, ``deviation`` and ``kept``, which are scalars.\n\nExample:\n    >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)\n    >>> p, m, v\n    (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))" };

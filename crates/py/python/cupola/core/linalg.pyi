@@ -273,7 +273,7 @@ def qr(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, arr
     Where `a` has less than two axes or another dtype.
 
     Derivatives:
-    Of real matrices, where the first columns do not depend on each other.
+    Where the first columns do not depend on each other. Of complex matrices the diagonal of R stays real.
 
     Example:
         >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
