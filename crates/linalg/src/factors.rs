@@ -242,10 +242,25 @@ fn qr<T: Field>(a: MatRef<'_, T>, q_out: Out<'_, T>, r_out: Out<'_, T>) {
     // The library passes over a column that is no vector of numbers: from there on nothing is one.
     let nan = T::one_impl().times(f64::NAN);
     let lost = (0..n).find(|&j| finite(a.subcols(j, 1)).is_err()).unwrap_or(n);
-    write(q_out, k, |i, j| if j < lost { q[(i, j)] } else { nan });
+    // Of complex matrices, too, the diagonal of R is real, with the signs that LAPACK gives it: the library leaves the
+    // head of a last row as it is, which LAPACK reflects where it is not real.
+    let sign = |i: usize| {
+        let head: f64 = r[(i, i)].real().into();
+        let is_left = i + 1 == m && r[(i, i)].modulus() != head.abs();
+        if (head < 0.0) == is_left { 1.0 } else { -1.0 }
+    };
+    let turns: Vec<T> = (0..k).map(|i| r[(i, i)].unturned().times(sign(i))).collect();
+    let turned = |x: T, by: T| if by == T::one_impl() { x } else { x * by };
+    write(q_out, k, |i, j| match j < lost {
+        true => turned(q[(i, j)], T::conj_impl(&turns[j])),
+        false => nan,
+    });
     write(r_out, n, |i, j| match i > j {
         true => T::zero_impl(),
-        false if j < lost => r[(i, j)],
-        false => nan,
+        false if j >= lost => nan,
+        false if i == j && turns[i] != T::one_impl() => {
+            T::one_impl().times(r[(i, i)].modulus() * sign(i))
+        }
+        false => turned(r[(i, j)], turns[i]),
     });
 }

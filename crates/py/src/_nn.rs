@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::array::PyArray;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, data_format_of, give};
+use crate::operand::{Arr, Numeric, SizesArg, counts, data_format_of, give};
 
 /// Functions of an array or a number.
 macro_rules! activations {
@@ -27,7 +27,20 @@ macro_rules! activations {
     )*};
 }
 
-activations! { relu selu gelu gelu_approx silu softplus log_sigmoid softsign mish }
+activations! { selu gelu gelu_approx log_sigmoid }
+
+/// Those for which, as in MLX, what is neither is an error of its value.
+macro_rules! numeric_activations {
+    ($($name:ident)*) => {$(
+        #[doc = docs!(_nn::$name)]
+        #[pyfunction]
+        pub fn $name(x: Numeric) -> PyResult<PyArray> {
+            give(ops::$name(&x))
+        }
+    )*};
+}
+
+numeric_activations! { relu silu softplus softsign mish }
 
 /// Functions of an array or a number that have a parameter.
 macro_rules! parametric_activations {
@@ -40,7 +53,20 @@ macro_rules! parametric_activations {
     )*};
 }
 
-parametric_activations! { elu celu hard_shrink softshrink }
+parametric_activations! { elu }
+
+/// Those for which what is neither is an error of its value.
+macro_rules! numeric_parametric_activations {
+    ($($name:ident)*) => {$(
+        #[doc = docs!(_nn::$name)]
+        #[pyfunction]
+        pub fn $name(x: Numeric, parameter: f64) -> PyResult<PyArray> {
+            give(ops::$name(&x, parameter))
+        }
+    )*};
+}
+
+numeric_parametric_activations! { celu hard_shrink softshrink }
 
 #[doc = docs!(_nn::glu)]
 #[pyfunction]

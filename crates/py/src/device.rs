@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
 
-use crate::error::{raise, wrong_type};
+use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 
 /// A kind of device. `gpu` is the best GPU that is there, whichever kind it is of.
@@ -271,6 +271,10 @@ pub fn default_device() -> PyDevice {
 #[doc = docs!(set_default_device)]
 #[pyfunction]
 pub fn set_default_device(device: DeviceArg) -> PyResult<()> {
+    if device.0.kind == DeviceType::GPU && !is_available(DeviceArg(device.0)) {
+        let there = "there is none; what imitates one is set by its own name, as mx.wgpu";
+        return Err(wrong_value(format!("set_default_device: gpu: {there}")));
+    }
     cupola::device::set_default_stream(made_default(device.find()?));
     Ok(())
 }
@@ -302,7 +306,7 @@ pub fn set_default_stream(stream: &PyStream) {
 /// nearest of these.
 #[doc = docs!(new_stream)]
 #[pyfunction]
-#[pyo3(signature = (device, *, priority = Priority(0)))]
+#[pyo3(signature = (device, *, priority = Priority(0)), text_signature = "(device, *, priority=0)")]
 pub fn new_stream(device: DeviceArg, priority: Priority) -> PyResult<PyStream> {
     Stream::another(device.find()?, priority.0).map(PyStream).map_err(raise)
 }

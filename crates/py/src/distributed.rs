@@ -31,7 +31,7 @@ impl Group {
     }
 
     /// The group of the processes that give the same color; one process cannot be divided.
-    #[pyo3(signature = (color, key = -1))]
+    #[pyo3(signature = (color, key = -1), text_signature = "($self, color, key=-1)")]
     fn split(&self, color: i64, key: i64) -> PyResult<Group> {
         Err(PyRuntimeError::new_err(format!(
             "split: the group of one process cannot be divided (color {color}, key {key})"

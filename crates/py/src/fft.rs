@@ -23,7 +23,7 @@ macro_rules! along_one {
     ($($name:ident)*) => {$(
         #[doc = docs!(fft::$name)]
         #[pyfunction]
-        #[pyo3(signature = (a, n = None, axis = -1, norm = "backward", stream = None))]
+        #[pyo3(signature = (a, n = None, axis = -1, norm = "backward", stream = None), text_signature = "(a, n=None, axis=-1, norm='backward', stream=None)")]
         pub fn $name(
             a: Arr,
             n: Option<isize>,
@@ -43,7 +43,7 @@ macro_rules! along_two {
     ($($name:ident)*) => {$(
         #[doc = docs!(fft::$name)]
         #[pyfunction]
-        #[pyo3(signature = (a, s = None, axes = Axis::last_two(), norm = "backward", stream = None))]
+        #[pyo3(signature = (a, s = None, axes = Axis::last_two(), norm = "backward", stream = None), text_signature = "(a, s=None, axes=(-2, -1), norm='backward', stream=None)")]
         pub fn $name(
             a: Arr,
             s: Option<SizesArg>,
@@ -63,7 +63,7 @@ macro_rules! along_several {
     ($($name:ident)*) => {$(
         #[doc = docs!(fft::$name)]
         #[pyfunction]
-        #[pyo3(signature = (a, s = None, axes = Axis::all(), norm = "backward", stream = None))]
+        #[pyo3(signature = (a, s = None, axes = Axis::all(), norm = "backward", stream = None), text_signature = "(a, s=None, axes=None, norm='backward', stream=None)")]
         pub fn $name(
             a: Arr,
             s: Option<SizesArg>,

@@ -41,7 +41,7 @@ pub fn get_printoptions() -> PrintOptions {
 /// Sets how arrays are printed.
 #[doc = docs!(set_printoptions)]
 #[pyfunction]
-#[pyo3(signature = (precision = -1))]
+#[pyo3(signature = (precision = -1), text_signature = "(precision=-1)")]
 pub fn set_printoptions(precision: i32) {
     PRECISION.store(precision, Ordering::Relaxed);
 }
@@ -69,7 +69,7 @@ impl PrintOptionsContext {
 /// A context in which arrays are printed in another way.
 #[doc = docs!(printoptions)]
 #[pyfunction]
-#[pyo3(signature = (precision = -1))]
+#[pyo3(signature = (precision = -1), text_signature = "(precision=-1)")]
 pub fn printoptions(precision: i32) -> PrintOptionsContext {
     PrintOptionsContext { precision, former: -1 }
 }

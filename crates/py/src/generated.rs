@@ -255,17 +255,6 @@ pub fn astype(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::astype(&a, dtype.0)))
 }
 
-/// The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`.
-///
-/// Example:
-///     >>> mx.bartlett(5)
-///     array([0, 0.5, 1, 0.5, 0], dtype=float32)
-#[pyfunction(name = "bartlett")]
-#[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn bartlett(M: Count, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::bartlett(M.0)))
-}
-
 /// How often each of 0, 1, 2, … is in an array, or the sum of the weights at its places. How many there
 /// are depends on the values, so the array is evaluated.
 ///
@@ -340,18 +329,6 @@ pub fn bitwise_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::bitwise_xor(&a, &b)))
 }
 
-/// The Blackman window of `size` points: 0.42 + 0.5·cos πt + 0.08·cos 2πt for t from −1 to 1, as
-/// `float32`.
-///
-/// Example:
-///     >>> mx.blackman(3)[1]
-///     array(1, dtype=float32)
-#[pyfunction(name = "blackman")]
-#[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn blackman(M: Count, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::blackman(M.0)))
-}
-
 /// Axes of size 1, and missing leading axes, repeated to `shape`.
 ///
 /// Example:
@@ -398,10 +375,11 @@ pub fn bucketize(
 /// `[.., n, d]` and `[.., m, d]` give `[.., n, m]`; the leading axes broadcast.
 ///
 /// Dtypes:
-/// The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+/// The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`. The distances
+/// of complex vectors are real.
 ///
 /// Errors:
-/// For arrays without vectors, vectors that differ in size, complex numbers, and a negative `p`.
+/// For arrays without vectors, vectors that differ in size, and a negative `p`.
 ///
 /// Example:
 ///     >>> mx.cdist(mx.array([[0.0, 0.0]]), mx.array([[3.0, 4.0], [0.0, 1.0]]))
@@ -889,28 +867,6 @@ pub fn greater_equal(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::greater_equal(&a, &b)))
 }
 
-/// The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`.
-///
-/// Example:
-///     >>> mx.hamming(3)
-///     array([0.08, 1, 0.08], dtype=float32)
-#[pyfunction(name = "hamming")]
-#[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn hamming(M: Count, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::hamming(M.0)))
-}
-
-/// The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`.
-///
-/// Example:
-///     >>> mx.hanning(3)
-///     array([0, 1, 0], dtype=float32)
-#[pyfunction(name = "hanning")]
-#[pyo3(signature = (M, *, stream = None), text_signature = "(M, *, stream=None)")]
-pub fn hanning(M: Count, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::hanning(M.0)))
-}
-
 /// 0 below 0, 1 above it, and `values` at it; NaN of NaN.
 ///
 /// Shapes:
@@ -1263,18 +1219,6 @@ pub fn logaddexp(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::logaddexp(&a, &b)))
 }
 
-/// Whether both are true; numbers are true where they are not 0.
-///
-/// Example:
-///     >>> mx.logical_and(mx.array([True, False]), True)
-///     array([True, False], dtype=bool)
-#[pyfunction(name = "logical_and")]
-#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
-pub fn logical_and(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
-    let (a, b) = meet(a, b)?;
-    on(stream, || give(ops::logical_and(&a, &b)))
-}
-
 /// True where x is false; numbers are true where they are not 0.
 ///
 /// Example:
@@ -1284,52 +1228,6 @@ pub fn logical_and(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
 pub fn logical_not(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::logical_not(&a)))
-}
-
-/// Whether either is true; numbers are true where they are not 0.
-///
-/// Example:
-///     >>> mx.logical_or(mx.array([True, False]), False)
-///     array([True, False], dtype=bool)
-#[pyfunction(name = "logical_or")]
-#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
-pub fn logical_or(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
-    let (a, b) = meet(a, b)?;
-    on(stream, || give(ops::logical_or(&a, &b)))
-}
-
-/// Whether one of them is true; numbers are true where they are not 0.
-///
-/// Example:
-///     >>> mx.logical_xor(mx.array([True, False]), True)
-///     array([False, True], dtype=bool)
-#[pyfunction(name = "logical_xor")]
-#[pyo3(signature = (a, b, stream = None), text_signature = "(a, b, stream=None)")]
-pub fn logical_xor(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
-    let (a, b) = meet(a, b)?;
-    on(stream, || give(ops::logical_xor(&a, &b)))
-}
-
-/// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
-/// in `float64`, on the CPU.
-///
-/// Errors:
-/// Where `dtype` is neither an integer nor a float.
-///
-/// Example:
-///     >>> mx.logspace(0, 2, 3)
-///     array([1, 10, 100], dtype=float32)
-#[pyfunction(name = "logspace")]
-#[pyo3(signature = (start, stop, num = Count(50), base = 10.0, dtype = None, *, stream = None), text_signature = "(start, stop, num=50, base=10.0, dtype=None, *, stream=None)")]
-pub fn logspace(
-    start: f64,
-    stop: f64,
-    num: Count,
-    base: f64,
-    dtype: Option<Dtype>,
-    stream: Option<On>,
-) -> PyResult<PyArray> {
-    on(stream, || give(ops::logspace(start, stop, num.0, base, dtype.map_or(DType::F32, |d| d.0))))
 }
 
 /// ln Σ eˣ over `axes`; −∞ where every element is.
@@ -1989,7 +1887,7 @@ pub fn rsqrt(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 /// As `segment_sum`.
 ///
 /// Errors:
-/// As `segment_sum`, and for complex numbers.
+/// As `segment_sum`.
 ///
 /// Example:
 ///     >>> mx.segment_max(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
@@ -2088,7 +1986,7 @@ pub fn segment_sum(
 /// a `[m, k]`, b `[k, n]` and segments `[.., 2]` give `[.., m, n]`.
 ///
 /// Errors:
-/// Where segments are not pairs of integers, or the operands not matrices of floats.
+/// Where segments are not pairs of integers, or the operands not matrices of floats or complex numbers.
 ///
 /// Example:
 ///     >>> mx.segmented_mm(mx.ones((1, 4)), mx.ones((4, 1)), mx.array([[0, 1], [1, 4]])).flatten()
@@ -2466,6 +2364,9 @@ pub fn unflatten(a: Arr, axis: isize, shape: SizesArg, stream: Option<On>) -> Py
 }
 
 /// The sum of products over one axis of both operands, the conjugate of `a` with `b`.
+///
+/// Errors:
+/// Where an operand has no axis, or there is no such axis.
 ///
 /// Example:
 ///     >>> mx.vecdot(mx.array([[1, 2], [3, 4]]), mx.array([[1, 1], [1, 1]]))
@@ -2894,28 +2795,6 @@ pub fn linalg_inv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::linalg::inv(&a)))
 }
 
-/// The X of least squares: the one of least length of those for which A·X is closest to B.
-///
-/// Shapes:
-/// `a` is `[.., m, n]`, `b` a vector `[m]` or `[.., m, k]`.
-///
-/// Dtypes:
-/// The operands promote, to `float32` or `float64`.
-///
-/// Errors:
-/// Where shapes or dtypes do not fit; when it is computed where an element of A is not finite.
-///
-/// Example:
-///     >>> a, b = mx.ones((4, 1)), mx.array([1.0, 2.0, 3.0, 6.0])
-///     >>> mx.round(mx.linalg.lstsq(a, b), 4)
-///     array([3], dtype=float32)
-#[pyfunction(name = "lstsq")]
-#[pyo3(signature = (a, b, *, stream = None), text_signature = "(a, b, *, stream=None)")]
-pub fn linalg_lstsq(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    keep_doubles([&mut a, &mut b]);
-    on(stream, || give(ops::linalg::lstsq(&a, &b)))
-}
-
 /// P, L and U with A = (L·U)\[P\]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
 /// its diagonal, U upper triangular. Each pivot is the largest of its column. A NaN may leave none but NaN in
 /// its column and in those after it.
@@ -3004,7 +2883,7 @@ pub fn linalg_pinv(a: Real, stream: Option<On>) -> PyResult<PyArray> {
 /// Where `a` has less than two axes or another dtype.
 ///
 /// Derivatives:
-/// Of real matrices, where the first columns do not depend on each other.
+/// Where the first columns do not depend on each other. Of complex matrices the diagonal of R stays real.
 ///
 /// Example:
 ///     >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])
@@ -3340,7 +3219,9 @@ macro_rules! docs {
 (atleast_1d) => { "`x` with at least one axis.\n\nExample:\n    >>> mx.atleast_1d(mx.array(3)).shape\n    (1,)" };
 (atleast_2d) => { "`x` with at least two axes: a vector becomes a row.\n\nExample:\n    >>> mx.atleast_2d(mx.array([1, 2])).shape\n    (1, 2)" };
 (atleast_3d) => { "`x` with at least three axes: a vector becomes `[1, n, 1]`, a matrix `[m, n, 1]`.\n\nExample:\n    >>> mx.atleast_3d(mx.array([1, 2])).shape\n    (1, 2, 1)" };
+(bartlett) => { "The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`.\n\nExample:\n    >>> mx.bartlett(5)\n    array([0, 0.5, 1, 0.5, 0], dtype=float32)" };
 (bitwise_invert) => { "Every bit of the integer flipped; on bool, logical not.\n\nErrors:\nFor floats and complex numbers.\n\nExample:\n    >>> mx.bitwise_invert(mx.array([0, 5]))\n    array([-1, -6], dtype=int32)" };
+(blackman) => { "The Blackman window of `size` points: 0.42 + 0.5·cos πt + 0.08·cos 2πt for t from −1 to 1, as\n`float32`.\n\nExample:\n    >>> mx.blackman(3)[1]\n    array(1, dtype=float32)" };
 (block_masked_mm) => { "The matrix product of matrices whose square blocks are masked: left out where a mask is false or\n0, and multiplied by it where it is a number.\n\nShapes:\nAs `matmul`; a mask has an element for each block of `size` by `size`, the last ones cut off.\n\nErrors:\nWhere a mask does not fit, or the operands are not floats.\n\nExample:\n    >>> mask = mx.array([[True, False]])\n    >>> y = mx.block_masked_mm(mx.ones((32, 32)), mx.ones((32, 64)), 32, mask_out=mask)\n    >>> y[0, 31].item(), y[0, 32].item()\n    (32.0, 0.0)" };
 (broadcast_arrays) => { "Arrays repeated to the shape that they broadcast to together.\n\nExample:\n    >>> [x.shape for x in mx.broadcast_arrays(mx.ones((2, 1)), mx.ones(3))]\n    [(2, 3), (2, 3)]" };
 (broadcast_shapes) => { "The shape that arrays of these shapes broadcast to.\n\nErrors:\nWhere they do not, or there is none.\n\nExample:\n    >>> mx.broadcast_shapes((2, 1), (3,))\n    (2, 3)" };
@@ -3361,7 +3242,7 @@ macro_rules! docs {
 (conv_transpose3d) => { "The transposed convolution over three spatial axes; see `conv_transpose1d`.\n\nExample:\n    >>> mx.conv_transpose3d(mx.ones((1, 2, 2, 2, 1)), mx.ones((3, 2, 2, 2, 1))).shape\n    (1, 3, 3, 3, 3)" };
 (convolve) => { "The discrete convolution of two vectors: of which the shorter one runs backwards over the other.\n\nShapes:\nOf n and m elements, n ≥ m: n + m − 1 in full, n of the same, n − m + 1 valid.\n\nDtypes:\nBoth promote; integers and bool are taken as `float32`.\n\nErrors:\nWhere one is empty, or is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.convolve(mx.array([1.0, 2.0, 3.0]), mx.array([0.0, 1.0]))\n    array([0, 1, 2, 3], dtype=float32)" };
 (corrcoef) => { "The correlations of variables, of which each is a row of observations: their covariances over the roots of their\nvariances, within [−1, 1].\n\nShapes:\nAs `cov`.\n\nDtypes:\nAs `cov`.\n\nErrors:\nFor more than two axes.\n\nExample:\n    >>> mx.corrcoef(mx.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))\n    array([[1, -1],\n           [-1, 1]], dtype=float32)" };
-(cov) => { "The covariances of variables, of which each is a row of observations: the mean product of distances from the\nmeans, with `ddof` taken off the count.\n\nShapes:\n`[variables, observations]` gives `[variables, variables]`, a vector of observations a plain number. Weights are\nvectors of one for each observation: how often it was made (`frequencies`), and how much it counts\n(`importances`).\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`. Of complex variables the second\nis conjugated.\n\nErrors:\nFor more than two axes, and weights of another length.\n\nExample:\n    >>> mx.cov(mx.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))\n    array([[1, -1],\n           [-1, 1]], dtype=float32)" };
+(cov) => { "The covariances of variables, of which each is a row of observations: the mean product of distances from the\nmeans, with `ddof` taken off the count.\n\nShapes:\n`[variables, observations]` gives `[variables, variables]`, a vector of observations a plain number. Weights are\nvectors of one for each observation: how often it was made (`frequencies`), and how much it counts\n(`importances`).\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`. Of complex variables the second\nis conjugated.\n\nErrors:\nFor more than two axes, a `ddof` that is no integer, `frequencies` that are not integers, and weights of another\nlength.\n\nExample:\n    >>> mx.cov(mx.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))\n    array([[1, -1],\n           [-1, 1]], dtype=float32)" };
 (cummax) => { "The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are\nordered by their real parts, and where these are equal by their imaginary ones.\n\nExample:\n    >>> mx.cummax(mx.array([1, 3, 2]))\n    array([1, 3, 3], dtype=int32)" };
 (cummin) => { "The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are\nordered by their real parts, and where these are equal by their imaginary ones.\n\nExample:\n    >>> mx.cummin(mx.array([3, 1, 2]))\n    array([3, 1, 1], dtype=int32)" };
 (cumprod) => { "The products of the elements of an axis up to each; `()` flattens first.\n\nDtypes:\nIntegers keep their dtype and wrap; of bools it is whether all are true; half types accumulate in\n`float32`.\n\nExample:\n    >>> mx.cumprod(mx.array([1, 2, 3]))\n    array([1, 2, 6], dtype=int32)" };
@@ -3390,7 +3271,7 @@ macro_rules! docs {
 (from_dlpack) => { "\nExample:\n    >>> import numpy as np\n    >>> mx.from_dlpack(np.arange(3, dtype=np.int32))\n    array([0, 1, 2], dtype=int32)" };
 (full) => { "One number, repeated to a shape; an array fills by broadcasting.\n\nExample:\n    >>> mx.full((2, 2), 7)\n    array([[7, 7],\n           [7, 7]], dtype=int32)" };
 (full_like) => { "One number with `x`'s shape and dtype.\n\nExample:\n    >>> mx.full_like(mx.array([1, 2]), 7)\n    array([7, 7], dtype=int32)" };
-(gather_mm) => { "The products of the matrices of `a` and of `b` that indices choose; none stand for all, in order.\n\nShapes:\nIndices count the matrices of an operand through, over all axes but the last two. The shapes of\nthe indices broadcast, and the last two axes multiply, as in `matmul`.\n\nErrors:\nWhere indices are not integers or the operands not floats; when it runs where an index is out of\nrange.\n\nExample:\n    >>> a, b = mx.ones((2, 1, 3)), mx.stack([mx.zeros((3, 1)), mx.ones((3, 1))])\n    >>> mx.gather_mm(a, b, rhs_indices=mx.array([1, 0])).flatten()\n    array([3, 0], dtype=float32)" };
+(gather_mm) => { "The products of the matrices of `a` and of `b` that indices choose; none stand for all, in order.\n\nShapes:\nIndices count the matrices of an operand through, over all axes but the last two. The shapes of\nthe indices broadcast, and the last two axes multiply, as in `matmul`.\n\nErrors:\nWhere indices are not integers or the operands neither floats nor complex numbers; when it runs where an index is\nout of range.\n\nExample:\n    >>> a, b = mx.ones((2, 1, 3)), mx.stack([mx.zeros((3, 1)), mx.ones((3, 1))])\n    >>> mx.gather_mm(a, b, rhs_indices=mx.array([1, 0])).flatten()\n    array([3, 0], dtype=float32)" };
 (gather_qmm) => { "The products of the matrices of `x` and of the quantized ones that indices choose, as in\n`gather_mm`.\n\nErrors:\nAs `dequantize` and `gather_mm`.\n\nExample:\n    >>> w = mx.quantize(mx.ones((3, 8, 64)))\n    >>> mx.gather_qmm(mx.ones((1, 64)), *w, rhs_indices=mx.array([2, 0])).shape\n    (2, 1, 8)" };
 (gather_qqmm) => { "`qqmm` of the matrices that indices choose, as in `gather_mm`.\n\nErrors:\nAs `qqmm` and `gather_mm`.\n\nExample:\n    >>> w = mx.ones((3, 8, 64))\n    >>> mx.gather_qqmm(mx.ones((1, 64)), w, rhs_indices=mx.array([2, 0])).shape\n    (2, 1, 8)" };
 (get_active_memory) => { "\nExample:\n    >>> before = mx.get_active_memory()\n    >>> x = mx.zeros(1024) + 1\n    >>> mx.eval(x)\n    >>> mx.get_active_memory() >= before + x.nbytes\n    True" };
@@ -3402,10 +3283,12 @@ macro_rules! docs {
 (grad) => { "\nExample:\n    >>> df = mx.grad(lambda x: mx.sum(x * x))\n    >>> df(mx.array([1.0, 2.0]))\n    array([2, 4], dtype=float32)" };
 (grid_sample) => { "An image at computed places, as PyTorch's `grid_sample`: −1 and 1 are the middles of the outermost pixels with\n`align_corners`, and the image's edges without.\n\nShapes:\nAn image `[N, sizes.., C]` and places `[N, output.., d]` for d spatial axes give `[N, output.., C]`. The first number of\na place is along the last axis of the image, the second along that before it.\n\nDtypes:\nIntegers are taken as `float32`; half types are computed in `float32`; the result has the image's dtype.\n\nErrors:\nWhere the places do not fit the image, a spatial axis is empty, for complex numbers, for the mean of an area, for\n`NearestExact`, which is about sizes, and for cubic interpolation of other than two axes.\n\nExample:\n    >>> mx.grid_sample(mx.array([[[[1.0], [2.0]], [[3.0], [4.0]]]]), mx.zeros((1, 1, 1, 2))).item()\n    2.5" };
 (hadamard_transform) => { "`x` times a Hadamard matrix along its last axis, times `scale`, or 1/√n, which makes it\northonormal.\n\nShapes:\nThe last axis is of size m·2ᵏ with m of 1, 12, 20 or 28.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nFor other sizes, and for complex numbers.\n\nExample:\n    >>> mx.hadamard_transform(mx.array([1.0, 0.0]), scale=1.0)\n    array([1, 1], dtype=float32)" };
+(hamming) => { "The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`.\n\nExample:\n    >>> mx.hamming(3)\n    array([0.08, 1, 0.08], dtype=float32)" };
+(hanning) => { "The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`.\n\nExample:\n    >>> mx.hanning(3)\n    array([0, 1, 0], dtype=float32)" };
 (hessian) => { "\nExample:\n    >>> mx.hessian(lambda x: (x**3).sum())(mx.array([1.0, 2.0]))\n    array([[6, 0],\n           [0, 12]], dtype=float32)" };
 (histogram) => { "How many elements fall into each bin, and the bins' edges. An element at an edge belongs to the bin above it, at\nthe last edge to the last bin; elements outside and NaN belong to none.\n\nShapes:\nThe array is flattened; n bins give counts `[n]` and edges `[n + 1]`.\n\nDtypes:\nEdges are floats in the array's dtype, `float32` of integers and bool. Counts are `int32`; with weights, one for\neach element, the sums of these in their dtype; with `density` floats, which the bins' widths make 1 in all.\n\nErrors:\nFor complex numbers, no bins, a range whose ends are not finite numbers in order, edges that are not a vector, and\nweights of another shape.\n\nExample:\n    >>> counts, edges = mx.histogram(mx.array([0.0, 1.0, 1.5, 4.0]), bins=2)\n    >>> counts, edges\n    (array([3, 1], dtype=int32), array([0, 2, 4], dtype=float32))" };
 (import_function) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"f.cupola\")\n    ...     mx.export_function(path, mx.abs, mx.array([1.0, -2.0]), metadata=\"about it\")\n    ...     fun, text = mx.import_function(path, return_metadata=True)\n    >>> fun(mx.array([-3.0, 4.0])), text\n    ((array([3, 4], dtype=float32),), 'about it')" };
-(interp) => { "The values at `x` of the straight lines through the points `(xp, fp)`, which are in ascending order; NaN at NaN.\n\nShapes:\n`xp` and `fp` are vectors of one size; the result has the shape of `x`.\n\nDtypes:\nAll promote to floats; half types are computed in `float32`.\n\nErrors:\nWhere there are no points, `xp` and `fp` differ, a period is 0 or no number, and for complex numbers.\n\nExample:\n    >>> mx.interp(mx.array([0.5, 2.0]), mx.array([0.0, 1.0, 3.0]), mx.array([1.0, 2.0, 0.0]))\n    array([1.5, 1], dtype=float32)" };
+(interp) => { "The values at `x` of the straight lines through the points `(xp, fp)`, which are in ascending order; NaN at NaN.\n\nShapes:\n`xp` and `fp` are vectors of one size; the result has the shape of `x`.\n\nDtypes:\nAll promote to floats; half types are computed in `float32`. `fp` may be complex, and `x` and `xp` are real.\n\nErrors:\nWhere there are no points, `xp` and `fp` differ, a period is 0 or no number, for complex `x` and `xp`, and for\ncomplex numbers outside of real points.\n\nExample:\n    >>> mx.interp(mx.array([0.5, 2.0]), mx.array([0.0, 1.0, 3.0]), mx.array([1.0, 2.0, 0.0]))\n    array([1.5, 1], dtype=float32)" };
 (interpolate) => { "An image in another size, as PyTorch's `interpolate`. With `align_corners` the outermost pixels' middles stay where\nthey are, without it the image's edges.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]`, with any number of spatial axes.\n\nDtypes:\nThe nearest pixels keep the dtype; for the rest integers and bool are taken as `float32`, and half types are computed\nin `float32`.\n\nErrors:\nFor images without spatial axes, empty axes, sizes of 0, factors that are not positive, another number of them than\naxes, complex numbers where pixels are mixed, and `align_corners` of pixels that are not.\n\nExample:\n    >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), 4, mode=\"linear\").flatten()\n    array([1, 1.5, 2.5, 3], dtype=float32)\n    >>> mx.interpolate(mx.array([[[1.0], [3.0]]]), scale_factor=2).flatten()\n    array([1, 1, 3, 3], dtype=float32)\n    >>> mx.interpolate(mx.ones((1, 3, 2, 2)), scale_factor=2, data_format=\"channels_first\").shape\n    (1, 3, 4, 4)" };
 (is_available) => { "\nExample:\n    >>> mx.is_available(mx.cpu)\n    True" };
 (isclose) => { "Whether a and b are equal within a tolerance; infinities equal themselves.\n\nExample:\n    >>> mx.isclose(mx.array([1.0, 2.0]), mx.array([1.0, 2.1]))\n    array([True, False], dtype=bool)" };
@@ -3418,13 +3301,17 @@ macro_rules! docs {
 (linspace) => { "`count` numbers from `start` to `stop`, both included, evenly spaced.\n\nErrors:\nWhere `dtype` is neither an integer nor a float.\n\nExample:\n    >>> mx.linspace(0, 1, 5)\n    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)" };
 (load) => { "\nExample:\n    >>> import io\n    >>> file = io.BytesIO()\n    >>> mx.save(file, mx.array([1, 2]))\n    >>> _ = file.seek(0)\n    >>> mx.load(file, format=\"npy\")\n    array([1, 2], dtype=int32)" };
 (logcumsumexp) => { "ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types accumulate in `float32`.\n\nExample:\n    >>> mx.logcumsumexp(mx.array([0.0, 0.0]))\n    array([0, 0.693147], dtype=float32)" };
+(logical_and) => { "Whether both are true; numbers are true where they are not 0.\n\nExample:\n    >>> mx.logical_and(mx.array([True, False]), True)\n    array([True, False], dtype=bool)" };
+(logical_or) => { "Whether either is true; numbers are true where they are not 0.\n\nExample:\n    >>> mx.logical_or(mx.array([True, False]), False)\n    array([True, False], dtype=bool)" };
+(logical_xor) => { "Whether one of them is true; numbers are true where they are not 0.\n\nExample:\n    >>> mx.logical_xor(mx.array([True, False]), True)\n    array([False, True], dtype=bool)" };
 (logit) => { "ln(x/(1 − x)), the inverse of `sigmoid`(super::sigmoid): −∞ at 0, ∞ at 1 and NaN outside. With `eps`, of\nx limited to [eps, 1 − eps].\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.logit(mx.array([0.25, 0.5]))\n    array([-1.09861, 0], dtype=float32)" };
+(logspace) => { "`count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed\nin `float64`, on the CPU. Ends may be complex, which gives points of a spiral.\n\nErrors:\nWhere the dtype is bool, or the ends are complex and the dtype is not.\n\nExample:\n    >>> mx.logspace(0, 2, 3)\n    array([1, 10, 100], dtype=float32)" };
 (matrix_norm) => { "`linalg.norm` under another name.\n\nExample:\n    >>> mx.matrix_norm(mx.array([[3.0, 0.0], [0.0, 4.0]]))\n    array(5, dtype=float32)" };
 (max_pool_with_indices) => { "`max_pool`(super::max_pool), and where in its image, flattened, each largest element is: the first of equal ones,\nor the first NaN.\n\nShapes:\nBoth as `max_pool`(super::max_pool) gives.\n\nDtypes:\nThe places are `int32`.\n\nErrors:\nAs `max_pool`(super::max_pool), and for images of 2³¹ pixels and more.\n\nExample:\n    >>> largest, places = mx.max_pool_with_indices(mx.array([[[1.0], [4.0], [3.0], [2.0]]]), 2)\n    >>> largest.flatten(), places.flatten()\n    (array([4, 3], dtype=float32), array([1, 2], dtype=int32))" };
 (max_unpool) => { "An image with elements at the places that `max_pool_with_indices` found them at, and zeros elsewhere.\n\nShapes:\nElements and places `[N, input.., C]` give `[N, sizes.., C]`.\n\nErrors:\nWhere elements and places differ, the places are not integers, the sizes are not one a spatial axis, and when it runs\nwhere a place is outside of the image.\n\nExample:\n    >>> mx.max_unpool(mx.array([[[4.0], [3.0]]]), mx.array([[[1], [2]]]), 4).flatten()\n    array([0, 4, 3, 0], dtype=float32)" };
 (memory_stats) => { "\nExample:\n    >>> x = mx.ones((256, 256)) + 1\n    >>> mx.eval(x)\n    >>> mx.memory_stats()[\"by_op\"][\"add\"] >= 256 * 256 * 4\n    True" };
 (meshgrid) => { "The coordinates of a grid: array `i` of the result repeats vector `i` along every other axis. Other\narrays are flattened.\n\nShapes:\nWith `matrix_order` axis `i` belongs to vector `i` (NumPy's `ij`); without, the first two axes\nare exchanged (`xy`).\n\nExample:\n    >>> x, y = mx.meshgrid(mx.array([1, 2]), mx.array([3, 4, 5]))\n    >>> x.shape, y.shape\n    ((3, 2), (3, 2))" };
-(nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are.\n\nErrors:\nFor complex numbers.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
+(nan_to_num) => { "x with numbers in place of NaN and infinities; integers as they are. Of complex numbers both parts are replaced.\n\nExample:\n    >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)\n    array([0.5, 1], dtype=float32)" };
 (nanpercentile) => { ":func:`nanquantile` at shares in percent, from 0 to 100.\n\nExample:\n    >>> mx.nanpercentile(mx.array([1.0, float(\"nan\"), 3.0]), 50)\n    array(2, dtype=float32)" };
 (nanquantile) => { "`quantile` of what is not NaN; NaN where there is nothing else.\n\nErrors:\nAs `quantile`.\n\nExample:\n    >>> mx.nanquantile(mx.array([1.0, float(\"nan\"), 3.0]), 0.5)\n    array(2, dtype=float32)" };
 (new_stream) => { "\nExample:\n    >>> stream = mx.new_stream(mx.cpu)\n    >>> mx.add(mx.array([1]), 1, stream=stream)\n    array([2], dtype=int32)\n    >>> mx.new_stream(mx.cpu, priority=-1).priority\n    -1" };
@@ -3450,7 +3337,7 @@ macro_rules! docs {
 (savez) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez(path, a=mx.array([1]), b=mx.array([2]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a', 'b']" };
 (savez_compressed) => { "\nExample:\n    >>> import os, tempfile\n    >>> with tempfile.TemporaryDirectory() as folder:\n    ...     path = os.path.join(folder, \"arrays.npz\")\n    ...     mx.savez_compressed(path, a=mx.array([1]))\n    ...     arrays = mx.load(path)\n    >>> sorted(arrays)\n    ['a']" };
 (scan) => { "\nExample:\n    >>> total, sums = mx.scan(lambda c, x: (c + x, c + x), 0, mx.array([1, 2, 3]))\n    >>> total, sums\n    (array(6, dtype=int32), array([1, 3, 6], dtype=int32))" };
-(searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last. Complex numbers are ordered by their real parts, and\nwhere these are equal by their imaginary ones.\n\nErrors:\nWhere `sorted` is not a vector.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
+(searchsorted) => { "For each value the index in a sorted vector before which it keeps that sorted.\n\nShapes:\nThe result has the shape of `values`. Of more sorted vectors, `[.., n]`, each is for the values at the same place of\n`[.., k]`.\n\nDtypes:\nGives `uint32`. Vector and values promote; NaN comes last. Complex numbers are ordered by their real parts, and\nwhere these are equal by their imaginary ones.\n\nErrors:\nWhere `sorted` has no axis, or more than one, of which all but the last are not those of `values`.\n\nExample:\n    >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))\n    array([0, 1, 3], dtype=uint32)" };
 (set_cache_limit) => { "\nExample:\n    >>> former = mx.set_cache_limit(1 << 30)\n    >>> mx.set_cache_limit(former) == 1 << 30\n    True" };
 (set_default_device) => { "\nExample:\n    >>> former = mx.default_device()\n    >>> mx.set_default_device(mx.cpu)\n    >>> mx.set_default_device(former)" };
 (set_default_stream) => { "\nExample:\n    >>> former = mx.default_stream(mx.cpu)\n    >>> mx.set_default_stream(mx.new_stream(mx.cpu))\n    >>> mx.set_default_stream(former)" };
@@ -3512,7 +3399,7 @@ macro_rules! docs {
 (_linalg::cholesky) => { "The lower triangular L with a positive diagonal and A = L·Lᴴ, or U = Lᴴ with A = Uᴴ·U where `upper`\nis true. Of A only that triangle is read.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is not positive definite.\n\nDerivatives:\nThose by symmetric matrices: they are symmetric." };
 (_linalg::det) => { "The determinants of square matrices.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are computed in `float32`.\n\nErrors:\nWhere `a` has less than two axes or is not square. The derivative by a singular matrix of\nmore than three rows is an error when it is computed." };
 (_linalg::inv) => { "The inverse of square matrices.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where it is singular." };
-(_linalg::qr) => { "A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R\nupper triangular. Where an element is not finite, both are NaN from its column on.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes or another dtype.\n\nDerivatives:\nOf real matrices, where the first columns do not depend on each other." };
+(_linalg::qr) => { "A = Q·R: Q with orthonormal columns, as many as A has rows or columns, whichever are fewer, and R\nupper triangular. Where an element is not finite, both are NaN from its column on.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nWhere `a` has less than two axes or another dtype.\n\nDerivatives:\nWhere the first columns do not depend on each other. Of complex matrices the diagonal of R stays real." };
 (_linalg::slogdet) => { "The signs of the determinants of square matrices, and the logarithms of their sizes: 0 and −∞ of\nsingular ones.\n\nDtypes:\nAs `det`.\n\nErrors:\nAs `det`." };
 (_linalg::solve) => { "X with A·X = B.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A is singular." };
 (_nn::adam) => { "One step of Adam for a parameter: its new value, and the new means of gradients and of their squares.\n``rate`` is what the mean of gradients is multiplied by; ``deviation``, if given, the root of the other. The\nparameter is multiplied by ``kept`` first, if that is given.\n\nShapes:\nAll of one, but for ``rate``, ``deviation`` and ``kept``, which are scalars.\n\nExample:\n    >>> p, m, v = mx._nn.adam(mx.array([1.0]), mx.array([2.0]), mx.zeros(1), mx.zeros(1), (0.5, 0.75), 0.0, 0.5)\n    >>> p, m, v\n    (array([0.5], dtype=float32), array([1], dtype=float32), array([1], dtype=float32))" };
@@ -3596,6 +3483,7 @@ macro_rules! docs {
 (linalg::cross) => { "The cross products of the vectors along an axis.\n\nShapes:\nThe axis is of size 3, or 2, to which a 0 is added; the other axes broadcast.\n\nErrors:\nWhere the axis is of another size.\n\nExample:\n    >>> mx.linalg.cross(mx.array([1, 0, 0]), mx.array([0, 1, 0]))\n    array([0, 0, 1], dtype=int32)" };
 (linalg::eigh) => { "W and V with A = V·W·Vᴴ of symmetric or Hermitian matrices: the eigenvalues from the least on, and\northonormal eigenvectors as columns. Only the lower triangle is read, or the upper one where `upper`\nis true.\n\nDtypes:\n`float32`, `float64` and `complex64`; W is real.\n\nErrors:\nWhere `a` has less than two axes, is not square, or has another dtype;\nwhen it is computed where an element is not finite.\n\nDerivatives:\nThose by symmetric matrices. Else as for `svd`.\n\nExample:\n    >>> w, v = mx.linalg.eigh(mx.array([[3.0, 0.0], [0.0, 2.0]]))\n    >>> w\n    array([2, 3], dtype=float32)\n    >>> v\n    array([[0, 1],\n           [1, 0]], dtype=float32)" };
 (linalg::eigvalsh) => { "The eigenvalues of symmetric or Hermitian matrices, from the least on: those of `eigh`.\n\nDtypes:\n`float32`, `float64` and `complex64`; the result is real.\n\nErrors:\nAs `eigh`.\n\nExample:\n    >>> mx.linalg.eigvalsh(mx.array([[3.0, 0.0], [0.0, 2.0]]))\n    array([2, 3], dtype=float32)" };
+(linalg::lstsq) => { "\nExample:\n    >>> a, b = mx.ones((4, 1)), mx.array([1.0, 2.0, 3.0, 6.0])\n    >>> mx.round(mx.linalg.lstsq(a, b), 4)\n    array([3], dtype=float32)\n    >>> _, residuals, rank, _ = mx.linalg.lstsq(a, b, full=True)\n    >>> mx.round(residuals, 3), rank\n    (array([14], dtype=float32), array(1, dtype=int32))" };
 (linalg::matrix_rank) => { "How many singular values are larger than `tolerance`, as `int32`; `None` for max(m, n)·ε of the\nlargest.\n\nDtypes:\n`float32`, `float64` and `complex64`.\n\nErrors:\nAs `svd`.\n\nExample:\n    >>> mx.linalg.matrix_rank(mx.array([[1.0, 2.0], [2.0, 4.0]]))\n    array(1, dtype=int32)" };
 (linalg::norm) => { "The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.\n\nShapes:\nThe axes go, or stay with size 1 where `keepdims` is true.\n\nDtypes:\nIntegers and bool are taken as `float32`; the norm of complex numbers is real.\n\nErrors:\nFor more than two axes, and for an order that is not one of a vector's or of a matrix'.\n\nExample:\n    >>> mx.linalg.norm(mx.array([3.0, 4.0]))\n    array(5, dtype=float32)" };
 (linalg::solve_triangular) => { "X with A·X = B for triangular matrices: lower ones, or upper ones where `upper` is true. Only the\ntriangle is read.\n\nShapes:\n`a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`; the other axes broadcast.\n\nDtypes:\nThe operands promote, to `float32` or `float64`.\n\nErrors:\nWhere shapes or dtypes do not fit; when it is computed where A has a 0 on its diagonal.\n\nExample:\n    >>> mx.linalg.solve_triangular(mx.array([[2.0, 0.0], [1.0, 4.0]]), mx.array([4.0, 10.0]))\n    array([2, 2], dtype=float32)" };
@@ -3749,13 +3637,13 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_1d, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_2d, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::atleast_3d, m)?)?;
-            m.add_function(wrap_pyfunction!(self::bartlett, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::bartlett, m)?)?;
             m.add_function(wrap_pyfunction!(self::bincount, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_and, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::elementwise::bitwise_invert, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_or, m)?)?;
             m.add_function(wrap_pyfunction!(self::bitwise_xor, m)?)?;
-            m.add_function(wrap_pyfunction!(self::blackman, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::blackman, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::product::block_masked_mm, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_arrays, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::shape::broadcast_shapes, m)?)?;
@@ -3853,8 +3741,8 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::greater_equal, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::image::grid_sample, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::product::hadamard_transform, m)?)?;
-            m.add_function(wrap_pyfunction!(self::hamming, m)?)?;
-            m.add_function(wrap_pyfunction!(self::hanning, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::hamming, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::hanning, m)?)?;
             m.add_function(wrap_pyfunction!(self::heaviside, m)?)?;
             m.add_function(wrap_pyfunction!(crate::transform::jacobian::hessian, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::statistics::histogram, m)?)?;
@@ -3895,12 +3783,12 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::log2, m)?)?;
             m.add_function(wrap_pyfunction!(self::logaddexp, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::scan::logcumsumexp, m)?)?;
-            m.add_function(wrap_pyfunction!(self::logical_and, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::logical_and, m)?)?;
             m.add_function(wrap_pyfunction!(self::logical_not, m)?)?;
-            m.add_function(wrap_pyfunction!(self::logical_or, m)?)?;
-            m.add_function(wrap_pyfunction!(self::logical_xor, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::logical_or, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::elementwise::logical_xor, m)?)?;
             m.add_function(wrap_pyfunction!(crate::ops::special::logit, m)?)?;
-            m.add_function(wrap_pyfunction!(self::logspace, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::ops::create::logspace, m)?)?;
             m.add_function(wrap_pyfunction!(self::logsumexp, m)?)?;
             m.add_function(wrap_pyfunction!(self::masked_fill, m)?)?;
             m.add_function(wrap_pyfunction!(self::masked_select, m)?)?;
@@ -4244,7 +4132,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_function(wrap_pyfunction!(self::linalg_eigvals, m)?)?;
             m.add_function(wrap_pyfunction!(crate::linalg::eigvalsh, m)?)?;
             m.add_function(wrap_pyfunction!(self::linalg_inv, m)?)?;
-            m.add_function(wrap_pyfunction!(self::linalg_lstsq, m)?)?;
+            m.add_function(wrap_pyfunction!(crate::linalg::lstsq, m)?)?;
             m.add_function(wrap_pyfunction!(self::linalg_lu, m)?)?;
             m.add_function(wrap_pyfunction!(self::linalg_lu_factor, m)?)?;
             m.add_function(wrap_pyfunction!(self::linalg_matrix_power, m)?)?;

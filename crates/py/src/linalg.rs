@@ -3,11 +3,11 @@
 use cupola::ops::linalg::{self, Order};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::wrong_value;
+use crate::error::{raise, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Arr, Axis, Real, give, keep_doubles};
 
@@ -73,9 +73,44 @@ pub fn matrix_rank(a: Arr, tol: Option<f64>, stream: Option<On>) -> PyResult<PyA
     on(stream, || give(linalg::matrix_rank(&a, tol)))
 }
 
+/// The X of least squares: the one of least length of those for which A·X is closest to B. `full=True` gives, as NumPy
+/// does, a tuple of X, residuals, rank and singular values: the residuals are the sums of the squares of A·X − B, one for
+/// each column of B, also where NumPy has none.
+///
+/// Shapes:
+/// `a` is `[.., m, n]`, `b` a vector `[m]` or `[.., m, k]`. Residuals are `[.., k]`, and `[.., 1]` of a vector; the rank
+/// is `[..]`, the singular values are `[.., min(m, n)]`.
+///
+/// Dtypes:
+/// The operands promote, to `float32`, `float64` or `complex64`. The rank is `int32`; residuals and singular values are
+/// real.
+///
+/// Errors:
+/// Where shapes or dtypes do not fit; when it is computed where an element of A is not finite.
+#[doc = docs!(linalg::lstsq)]
+#[pyfunction]
+#[pyo3(signature = (a, b, *, full = false, stream = None))]
+pub fn lstsq(
+    py: Python<'_>,
+    mut a: Arr,
+    mut b: Arr,
+    full: bool,
+    stream: Option<On>,
+) -> PyResult<Bound<'_, PyAny>> {
+    keep_doubles([&mut a, &mut b]);
+    on(stream, || {
+        if !full {
+            return give(linalg::lstsq(&a, &b))?.into_bound_py_any(py);
+        }
+        let found = linalg::lstsq_full(&a, &b).map_err(raise)?;
+        let parts = [found.solution, found.residuals, found.rank, found.singular_values];
+        PyTuple::new(py, parts.map(PyArray::new))?.into_bound_py_any(py)
+    })
+}
+
 #[doc = docs!(linalg::norm)]
 #[pyfunction]
-#[pyo3(signature = (a, /, ord = None, axis = Axis::all(), keepdims = false, *, stream = None))]
+#[pyo3(signature = (a, /, ord = None, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, /, ord=None, axis=None, keepdims=False, *, stream=None)")]
 pub fn norm(
     a: Arr,
     ord: Option<&Bound<'_, PyAny>>,
@@ -99,7 +134,7 @@ pub fn norm(
 
 #[doc = docs!(linalg::cross)]
 #[pyfunction]
-#[pyo3(signature = (a, b, axis = -1, *, stream = None))]
+#[pyo3(signature = (a, b, axis = -1, *, stream = None), text_signature = "(a, b, axis=-1, *, stream=None)")]
 pub fn cross(mut a: Arr, mut b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
     keep_doubles([&mut a, &mut b]);
     on(stream, || give(linalg::cross(&a, &b, axis)))

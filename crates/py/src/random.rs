@@ -239,7 +239,7 @@ pub fn truncated_normal(
 #[pyfunction]
 #[pyo3(signature = (
     logits, axis = -1, shape = None, num_samples = None, key = None, stream = None
-))]
+), text_signature = "(logits, axis=-1, shape=None, num_samples=None, key=None, stream=None)")]
 pub fn categorical(
     logits: Arr,
     axis: isize,
@@ -296,7 +296,12 @@ pub fn permutation(
 }
 
 /// `x` times `scale`, in the dtype of `x`.
-fn scaled(x: cupola::Result<Array>, scale: Option<Opd>) -> PyResult<PyArray> {
+fn scaled(op: &str, x: cupola::Result<Array>, scale: Option<Opd>) -> PyResult<PyArray> {
+    if let Some(Opd::Scalar(scale)) = scale
+        && scale.to_f64() < 0.0
+    {
+        return Err(wrong_value(format!("{op}: scale {scale} is negative")));
+    }
     moved(x.map_err(raise)?, None, scale).map(PyArray::new)
 }
 
@@ -311,7 +316,8 @@ pub fn exponential(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     on(stream, || {
-        scaled(random::exponential(or_scalar(shape), or_f32(dtype), key.as_deref()), scale)
+        let x = random::exponential(or_scalar(shape), or_f32(dtype), key.as_deref());
+        scaled("exponential", x, scale)
     })
 }
 
@@ -334,7 +340,7 @@ pub fn gamma(
     let shape = own_shape(shape, &a)?;
     let dtype = or_f32(dtype);
     let a = a.keeping_doubles(dtype);
-    on(stream, || scaled(random::gamma(&a, shape, dtype, key.as_deref()), scale))
+    on(stream, || scaled("gamma", random::gamma(&a, shape, dtype, key.as_deref()), scale))
 }
 
 #[doc = docs!(random::beta)]

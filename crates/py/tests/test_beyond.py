@@ -273,9 +273,12 @@ def test_histograms():
         assert got.tolist() == want.tolist()
         close(own, edges, 1e-6)
     assert cc.histogram(cc.array([np.nan, 0.5]), 2, (0.0, 1.0))[0].tolist() == [0, 1]
-    for bad in ({"bins": 0}, {"range": (1.0, 0.0)}, {"bins": -1}, {"weights": cc.ones(3)}, {"range": (0.0, np.inf)}):
+    assert cc.histogram(cc.array([1, 2]), bins=[1])[0].tolist() == np.histogram([1, 2], bins=[1])[0].tolist() == []
+    for bad in ({"bins": 0}, {"range": (1.0, 0.0)}, {"bins": -1}, {"weights": cc.ones(3)}, {"range": (0.0, np.inf)}, {"bins": [3, 2, 1]}):
         with pytest.raises(ValueError):
             cc.histogram(cc.array(x), **bad)
+    with pytest.raises(TypeError, match="histogram: bins 2.5"):
+        cc.histogram(cc.array(x), bins=2.5)
 
 
 def test_covariances():
@@ -292,6 +295,9 @@ def test_covariances():
     close(cc.corrcoef(cc.array(x)), np.corrcoef(x.astype(np.float64)), 2e-5, 1e-6)
     assert cc.cov(cc.array(x[0])).shape == () == cc.corrcoef(cc.array(x[0])).shape
     close(cc.cov(cc.array(x[0])), np.cov(x[0]), 1e-5)
+    for bad in ({"ddof": 1.5}, {"fweights": cc.array([1.5] * 9)}, {"fweights": cc.array([1, 2])}):
+        with pytest.raises(ValueError, match="cov"):
+            cc.cov(cc.array(x), **bad)
 
 
 def test_curves():
@@ -324,6 +330,40 @@ def test_curves():
         cc.geomspace(-1, 1)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_curves_of_complex_numbers():
+    rng = np.random.default_rng(14)
+    x, xp = rng.normal(size=9).astype(np.float32), np.sort(rng.normal(size=5)).astype(np.float32)
+    x[3] = np.nan
+    fp = (rng.normal(size=5) + 1j * rng.normal(size=5)).astype(np.complex64)
+    for kwargs in ({}, {"left": -9.0}, {"left": 1 + 2j, "right": 2j}, {"period": 1.5}):
+        finite = x[np.isfinite(x)] if "period" in kwargs else x
+        got = cc.interp(cc.array(finite), cc.array(xp), cc.array(fp), **kwargs)
+        assert got.dtype == cc.complex64
+        close(np.array(got), np.interp(finite, xp, fp, **kwargs), 1e-4, 2e-5)
+    endless = np.array([1, 2 + 1j * np.inf, np.inf, 3j, 4], np.complex64)
+    close(np.array(cc.interp(cc.array(xp[1:]), cc.array(xp), cc.array(endless))), endless[1:])
+    for bad in (lambda: cc.interp(cc.array(fp), cc.array(xp), cc.array(fp)), lambda: cc.interp(cc.array(xp), cc.array(fp), cc.array(xp)),
+                lambda: cc.interp(cc.array(x), cc.array(xp), cc.array(xp), left=1j)):  # fmt: skip
+        with pytest.raises(ValueError, match="interp: does not take"):
+            bad()
+    for args in ((0, 1 + 1j, 4), (1j, 2 - 1j, 7), (0.5, 2j, 1), (1j, 2, 0)):
+        for base in (10.0, 2.0, -2.0):
+            got, want = cc.logspace(*args, base=base), np.logspace(*args, base=base + 0j)
+            assert got.dtype == cc.complex64 and got.shape == want.shape
+            close(np.array(got), want, 1e-5, 1e-6)
+    assert cc.logspace(0, 2, 3, dtype=cc.complex64).tolist() == [1, 10, 100]
+    for bad in (lambda: cc.logspace(0, 1j, dtype=cc.float32), lambda: cc.logspace(0, 1, dtype=cc.bool_)):
+        with pytest.raises(ValueError, match="logspace"):
+            bad()
+    for bad in (lambda: cc.linspace(0, 1j), lambda: cc.arange(1j), lambda: cc.arange(0, 3, 1j)):
+        with pytest.raises(TypeError, match="a real number is expected"):
+            bad()
+    z = np.array([complex(a, b) for a in (1.0, np.nan, np.inf, -np.inf) for b in (2.0, np.nan, np.inf, -np.inf)], np.complex64)
+    for kwargs in ({}, {"nan": 3.0}, {"nan": -1.0, "posinf": 2.0, "neginf": np.inf}):
+        np.testing.assert_array_equal(np.array(cc.nan_to_num(cc.array(z), **kwargs)), np.nan_to_num(z, **kwargs))
+
+
 def test_distances():
     rng = np.random.default_rng(5)
     distance = pytest.importorskip("scipy.spatial.distance")
@@ -337,6 +377,13 @@ def test_distances():
     assert np.isfinite(np.array(grads)).all()
     with pytest.raises(ValueError, match="cdist"):
         cc.cdist(cc.ones((2, 3)), cc.ones((2, 4)))
+    z, w = (a + 1j * a[:, ::-1]).astype(np.complex64), (b - 2j * b[:, ::-1]).astype(np.complex64)
+    sizes = np.abs(z[:, None] - w[None])
+    for p in (0.0, 0.5, 1.0, 2.0, 3.0, np.inf):
+        got = cc.cdist(cc.array(z), cc.array(w), p)
+        assert got.dtype == cc.float32
+        close(got, {0.0: (sizes != 0).sum(-1), np.inf: sizes.max(-1)}.get(p, (sizes**p).sum(-1) ** (1 / (p or 1))), 1e-5)
+    assert np.isfinite(np.array(cc.grad(lambda x: cc.cdist(x, x).sum())(cc.array(z)))).all()
 
 
 def test_masks():
@@ -413,6 +460,114 @@ def test_segments(dtype):
         assert np.array(cc.segment_min(x, cc.array(ids), 5))[4, 0] == np.iinfo(np.int32).max
     with pytest.raises(ValueError, match="segment_sum"):
         cc.segment_sum(x, cc.array([0, 1]), 2)
+
+
+def test_segments_of_complex_numbers():
+    rng = np.random.default_rng(17)
+    z = (rng.integers(0, 2, (9, 3)) + 1j * rng.integers(-3, 4, (9, 3))).astype(np.complex64)
+    ids = np.array([0, 3, 3, 1, 0, 3, 1, 1, 0])
+    for name, f, edge in (("max", np.max, -np.inf), ("min", np.min, np.inf)):
+        segmented = getattr(cc, f"segment_{name}")
+        out = np.array(segmented(cc.array(z), cc.array(ids), 5))
+        for k in (0, 1, 3):
+            np.testing.assert_array_equal(out[k], f(z[ids == k], 0))
+        assert (out[[2, 4]] == complex(edge, edge)).all()
+        broken = z.copy()
+        broken[4, 0], broken[5, 1] = complex(np.nan, 1), complex(0, np.nan)
+        known = np.ones((5, 3), bool)
+        known[0, 0] = known[3, 1] = False
+        found = np.array(segmented(cc.array(broken), cc.array(ids), 5))
+        np.testing.assert_array_equal(np.isnan(found), ~known)
+        np.testing.assert_array_equal(found[known], out[known])
+        assert segmented(cc.array(z), cc.array(ids[:, None][:9, 0]), 5).dtype == cc.complex64
+        assert segmented(cc.zeros((0, 2), cc.complex64), cc.zeros((0,), cc.int32), 2).tolist() == [[complex(edge, edge)] * 2] * 2
+
+
+def test_complex_matrices_are_chosen():
+    rng = np.random.default_rng(18)
+    draw = lambda *shape: (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
+    a, b = draw(3, 2, 4), draw(5, 4, 3)
+    left, right = np.array([2, 0, 1, 1]), np.array([4, 1, 1, 0])
+    got = cc.gather_mm(cc.array(a), cc.array(b), cc.array(left), cc.array(right))
+    close(np.array(got), a[left] @ b[right], 1e-5, 1e-5)
+    close(np.array(cc.gather_mm(cc.array(a.real), cc.array(b), cc.array(left), cc.array(right))), a.real[left] @ b[right], 1e-5, 1e-5)
+    segments = np.array([[0, 2], [2, 2], [1, 4]])
+    want = np.stack([a[0][:, i:j] @ b[0][i:j] for i, j in segments])
+    close(np.array(cc.segmented_mm(cc.array(a[0]), cc.array(b[0]), cc.array(segments))), want, 1e-5, 1e-5)
+    with pytest.raises(ValueError, match="gather_mm: takes floats and complex numbers, not int32"):
+        cc.gather_mm(cc.array([[1]]), cc.array([[1]]))
+
+
+def test_least_squares_in_full():
+    rng = np.random.default_rng(19)
+    for m, n, dtype in [(6, 3, np.float32), (3, 3, np.float32), (2, 4, np.float32), (6, 3, np.complex64)]:
+        a, b = rng.normal(size=(m, n)).astype(dtype), rng.normal(size=(m, 2)).astype(dtype)
+        if dtype == np.complex64:
+            a, b = a + 1j * a[::-1], b - 1j * b[::-1]
+        x, residuals, rank, values_ = cc.linalg.lstsq(cc.array(a), cc.array(b), full=True)
+        want = np.linalg.lstsq(a, b, rcond=None)
+        close(np.array(x), want[0], 1e-3, 1e-4)
+        if want[1].size:
+            close(residuals, want[1], 1e-3)
+        else:
+            close(residuals, np.zeros(2), atol=1e-4)
+        assert rank.item() == want[2] and rank.dtype == cc.int32 and residuals.shape == (2,)
+        close(values_, want[3], 1e-4)
+        x, residuals, _, _ = cc.linalg.lstsq(cc.array(a), cc.array(b[:, 0]), full=True)
+        assert x.shape == (n,) and residuals.shape == (1,)
+        close(residuals, np.linalg.norm(a @ np.array(x) - b[:, 0]) ** 2, 1e-3, 1e-5)
+        assert np.array_equal(np.array(cc.linalg.lstsq(cc.array(a), cc.array(b[:, 0]))), np.array(x))
+    flat = np.outer([1, 2, 3, 4], [1, 1]).astype(np.float32)
+    assert cc.linalg.lstsq(cc.array(flat), cc.ones(4), full=True)[2].item() == 1
+    batch = cc.linalg.lstsq(cc.ones((5, 4, 2)), cc.ones((5, 4, 3)), full=True)
+    assert [part.shape for part in batch] == [(5, 2, 3), (5, 3), (5,), (5, 2)]
+    assert [part.shape for part in cc.linalg.lstsq(cc.ones((0, 2)), cc.ones((0, 3)), full=True)] == [(2, 3), (3,), (), (0,)]
+
+
+def test_sorted_vectors_of_rows():
+    rng = np.random.default_rng(20)
+    rows, x = np.sort(rng.integers(0, 9, (2, 3, 6)), -1), rng.integers(-1, 10, (2, 3, 5))
+    for side in ("left", "right"):
+        want = [[np.searchsorted(rows[i, j], x[i, j], side) for j in range(3)] for i in range(2)]
+        assert cc.searchsorted(cc.array(rows), cc.array(x), side).tolist() == np.array(want).tolist()
+    loose = rng.permutation(9).astype(np.float32)
+    order = np.argsort(loose)
+    assert cc.searchsorted(cc.array(loose), cc.array([2.5, 7.0]), sorter=cc.array(order)).tolist() == np.searchsorted(loose, [2.5, 7.0], sorter=order).tolist()
+    many = rng.normal(size=(2, 4)).astype(np.float32)
+    order = np.argsort(many, -1)
+    want = cc.searchsorted(cc.array(np.sort(many, -1)), cc.zeros((2, 1)))
+    assert cc.searchsorted(cc.array(many), cc.zeros((2, 1)), sorter=cc.array(order)).tolist() == want.tolist()
+    assert cc.searchsorted(cc.zeros((2, 0)), cc.zeros((2, 3))).tolist() == [[0] * 3] * 2
+    for bad in (lambda: cc.searchsorted(cc.zeros((2, 3)), cc.zeros((3, 3))), lambda: cc.searchsorted(cc.zeros((2, 3)), cc.array(1.0)),
+                lambda: cc.searchsorted(cc.array(1.0), cc.array(1.0)), lambda: cc.searchsorted(cc.ones(3), cc.ones(1), sorter=cc.array([0])),
+                lambda: cc.searchsorted(cc.ones(1), cc.ones(1), sorter=cc.array([0.0]))):  # fmt: skip
+        with pytest.raises(ValueError, match="searchsorted"):
+            bad()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_medians_of_nothing():
+    for shape in ((0,), (0, 3), (3, 0)):
+        x = np.zeros(shape, np.float32)
+        for axis in (None, 0):
+            np.testing.assert_array_equal(np.array(cc.nanmedian(cc.array(x), axis)), np.nanmedian(x, axis))
+            both = cc.nanquantile(cc.array(x), [0.2, 0.5], axis)
+            np.testing.assert_array_equal(np.array(both), np.stack([np.nanmedian(x, axis)] * 2))
+
+
+def test_pooling_keeps_sizes():
+    x = cc.array(np.arange(60, dtype=np.float32).reshape(1, 5, 6, 2))
+    for pool in (cc.adaptive_avg_pool, cc.adaptive_max_pool):
+        assert pool(x, (None, 2)).tolist() == pool(x, (5, 2)).tolist()
+        assert pool(x, [3, None]).tolist() == pool(x, [3, 6]).tolist()
+        assert pool(x, None).tolist() == x.tolist()
+        first = pool(cc.moveaxis(x, -1, 1), (None, 2), data_format="channels_first")
+        assert first.tolist() == cc.moveaxis(pool(x, (5, 2)), -1, 1).tolist()
+        for bad in ((None, 2, 3), (None, -1)):
+            with pytest.raises(ValueError):
+                pool(x, bad)
+        with pytest.raises(TypeError):
+            pool(x, (None, "a"))
 
 
 def test_batches():
@@ -523,6 +678,10 @@ def test_functions_where_they_overflow():
 
 def test_probabilities_are_looked_at():
     choice = cc.random.choice
+    for wrong in ([1, 1, 0], [0.5, 0.25, 0.0], [0.0, 0.0, 0.0]):
+        with pytest.raises(ValueError, match="choice: the probabilities come to"):
+            choice(3, shape=(2,), p=cc.array(wrong))
+    assert choice(3, shape=(2,), p=cc.array([0.1, 0.2, 0.7], dtype=cc.bfloat16)).shape == (2,)
     for wrong in ([-1.0, 1, 1], [np.nan, 0.5, 0.5], [np.inf, 0, 0]):
         with pytest.raises(ValueError, match="is no probability"):
             choice(3, shape=(2,), p=cc.array(wrong))

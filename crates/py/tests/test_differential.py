@@ -668,6 +668,47 @@ def test_derivatives_of_determinants(rng):
             np.testing.assert_allclose(np.array(cc.grad(f)(a)), want, 2e-4, 2e-4)
 
 
+@pytest.mark.parametrize("m, n", [(3, 3), (5, 3), (3, 5), (1, 1)])
+def test_derivatives_of_qr_of_complex_matrices(rng, m, n):
+    """Against differences, in double precision, of factors whose R has the same real diagonal, and PyTorch."""
+    draw = lambda *shape: matrices(rng, shape) + 1j * matrices(rng, shape)
+    k = min(m, n)
+    a, t, u, v = (x.astype(np.complex64) for x in (draw(m, n), draw(m, n), draw(m, k), draw(k, n)))
+    q, r = cc._linalg.qr(cc.array(a))
+    signs = np.sign(np.array(r).diagonal().real)
+    assert (np.array(r).diagonal().imag == 0).all()
+    np.testing.assert_allclose(np.array(r), np.linalg.qr(a)[1], 1e-4, 1e-4)
+    np.testing.assert_allclose(np.array(q) @ np.array(r), a, atol=1e-5)
+
+    def factors(a):
+        q, r = np.linalg.qr(a)
+        turns = signs * np.abs(r.diagonal()) / r.diagonal()
+        return q / turns, turns[:, None] * r
+
+    step = 1e-6 * t.astype(complex)
+    low, high = factors(a - step), factors(a + step)
+    _, tangents = cc.jvp(lambda x: list(cc._linalg.qr(x)), [cc.array(a)], [cc.array(t)])
+    for got, before, after in zip(tangents, low, high):
+        np.testing.assert_allclose(np.array(got), (after - before) / 2e-6, 2e-3, 2e-3)
+
+    def loss(x):
+        q, r = cc._linalg.qr(x)
+        return (cc.real(cc.conj(cc.array(u)) * q).sum() + cc.real(cc.conj(cc.array(v)) * r).sum())
+
+    grad = np.array(cc.grad(loss)(cc.array(a)))
+    along = sum(np.real(np.conj(w) * np.array(d)).sum() for w, d in zip((u, v), tangents))
+    np.testing.assert_allclose(np.real(np.conj(grad) * t).sum(), along, 2e-3, 2e-3)
+    torch = pytest.importorskip("torch")
+    if m < n:
+        return
+    x = torch.tensor(a, requires_grad=True)
+    q, r = torch.linalg.qr(x)
+    turns = torch.tensor(signs * np.sign(r.diagonal().real.detach().numpy())).to(torch.complex64)
+    q, r = q * turns, turns[:, None] * r
+    (torch.real(torch.tensor(u).conj() * q).sum() + torch.real(torch.tensor(v).conj() * r).sum()).backward()
+    np.testing.assert_allclose(grad, x.grad.numpy(), 2e-3, 2e-3)
+
+
 def test_derivatives_of_complex_vectors(rng):
     """What does not depend on the phases of vectors has the derivatives of what it is."""
     def hermitian():

@@ -122,6 +122,10 @@ CALLS = [
     ("save", lambda m: m.save(3, m.ones(2))),
     ("save", lambda m: m.save_safetensors(3, {"a": m.ones(2)})),
     ("save", lambda m: m.save_gguf(3, {"a": m.ones(2)})),
+    ("einsum_path", lambda m: m.einsum_path("ij,jk->ik", m.ones((2, 3)), m.ones((4, 5)))),
+    ("vecdot", lambda m: m.vecdot(m.array(1.0), m.array(2.0))),
+    ("vecdot", lambda m: m.vecdot(m.array([1.0]), m.array(2.0))),
+    ("searchsorted", lambda m: m.searchsorted(m.array(1.0), m.array(2.0))),
     *[("dtype", lambda m, v=v: m.array(v)) for v in STRANGE],
     *[("dtype", lambda m, v=v: m.ones(1) + v) for v in STRANGE],
 ]  # fmt: skip
@@ -157,6 +161,9 @@ MISUSES = [
     lambda m: m.ones(2).nothing,
     lambda m: m.array(1.5)[0],
     lambda m: m.nothing,
+    lambda m: m.arange(1j),
+    lambda m: m.arange(0, 1j),
+    lambda m: m.linspace(0, 1j),
 ]
 
 
@@ -212,6 +219,37 @@ def test_files_of_what_has_no_dtype(tmp_path, value):
 def test_what_gguf_has_not(tmp_path, save):
     ours, theirs = (raised(lambda m: save(m, str(tmp_path / "a.gguf")), m) for m in (cc, mlx))
     assert type(ours) is type(theirs) is RuntimeError and "gguf" in str(ours), ours
+
+
+@pytest.mark.parametrize("name", "relu selu elu gelu silu softplus softsign mish celu hard_shrink softshrink log_sigmoid".split())
+@pytest.mark.parametrize("value", ["x", [1.0], None])
+def test_activations_of_what_is_no_array(name, value):
+    import mlx.nn as mlx_nn
+
+    import cupola.nn as nn
+
+    found = [raised(lambda _: getattr(layers, name)(value), cc) for layers in (nn, mlx_nn)]
+    assert type(found[0]) is type(found[1]) is not type(None), found
+
+
+@pytest.mark.parametrize("number", [2**63, 2**70, -(2**70)])
+def test_indices_past_all_sizes(number):
+    x = cc.arange(3)
+    for call in (lambda: x[number], lambda: x[number, None], lambda: x.at[number].add(1)):
+        with pytest.raises(IndexError, match=str(number)):
+            call()
+    with pytest.raises(IndexError, match=str(number)):
+        x[number] = 1
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_an_imitated_gpu_is_no_default():
+    before = cc.default_device()
+    if cc.is_available(cc.gpu):
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match="set_default_device: gpu"):
+        cc.set_default_device(cc.gpu)
+    assert cc.default_device() == before
 
 
 def test_vectors_without_the_axis_of_a_cosine():

@@ -43,6 +43,18 @@ def test_numpy_files(tmp_path):
     for data in (np.asfortranarray(np.ones((2, 3), np.int16)), np.ones(2, ">f4"), np.array(3, np.int32)):
         np.save(tmp_path / "x.npy", data)
         assert values(cc.load(tmp_path / "x.npy")).tolist() == data.tolist()
+    wide = np.array([[1 + 2j, -0.5j, 1e-300], [np.pi, 1e300j, 3]])
+    for data in (wide, np.asfortranarray(wide), wide.astype(">c16"), wide[:, :0], wide[0, 0]):
+        np.save(tmp_path / "x.npy", data)
+        got = cc.load(tmp_path / "x.npy")
+        assert got.dtype == cc.complex64 and got.shape == data.shape
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(np.array(got), data.astype(np.complex64))
+    np.savez(tmp_path / "x.npz", z=wide[:, ::2])
+    assert np.array_equal(np.array(cc.load(tmp_path / "x.npz")["z"]), wide[:, ::2].astype(np.complex64))
+    (tmp_path / "short.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-1])
+    with pytest.raises(Exception, match="do not fill"):
+        cc.load(tmp_path / "short.npy")
     cc.save(str(tmp_path / "y"), cc.arange(4).reshape(2, 2).T)
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.arange(4).reshape(2, 2).T)
     buffer = io.BytesIO()

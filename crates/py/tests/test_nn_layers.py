@@ -422,6 +422,8 @@ ERRORS = [
     lambda nn, a: nn.Dropout2d(1),
     lambda nn, a: nn.Conv2d(3, 4, 3, groups=2),
     lambda nn, a: nn.Conv1d(3, 4, 3, groups=2),
+    lambda nn, a: nn.Conv1d(4, 4, 3, groups=0),
+    lambda nn, a: nn.Conv2d(4, 4, 3, groups=0),
     lambda nn, a: nn.MultiHeadAttention(5, 2),
     lambda nn, a: nn.Upsample(2, "foo"),
     lambda nn, a: nn.Upsample(2, "nearest", antialias=True),

@@ -4,6 +4,7 @@ A table has a row for each form; a row is called with arrays of many kinds. Wher
 the same type; what MLX's bindings refuse as "incompatible", Cupola may take.
 """
 
+import inspect
 import operator
 
 import numpy as np
@@ -350,3 +351,17 @@ def test_indices(index):
 def test_masks(mask):
     for value in (7, A(2.5), True):
         check(put, MATRIX, mask, value)
+
+
+def test_signatures_show_their_defaults():
+    shown = "(input, weight, /, stride=1, padding=0, dilation=1, groups=1, *, data_format='channels_last', stream=None)"
+    assert str(inspect.signature(cc.conv2d)) == shown
+    for module in (cc, cc.linalg, cc.fft, cc.random):
+        for name in (name for name in dir(module) if not name.startswith("_")):
+            try:
+                signature = inspect.signature(getattr(module, name))
+            except (TypeError, ValueError):
+                continue
+            assert ... not in [p.default for p in signature.parameters.values()], name
+    for name in ("std", "var", "cumsum", "cummax"):
+        assert list(inspect.signature(getattr(cc.array, name)).parameters)[:2] == ["self", "axis"]

@@ -221,6 +221,7 @@ fn annotated(ty: &str) -> String {
         "Arrays" => "Sequence[array]",
         "Axis" => "None | int | Sequence[int]",
         "ShapeArg" | "SizesArg" => "int | Sequence[int]",
+        "OutputSizes" => "None | int | Sequence[int | None]",
         "Dtype" => "Dtype",
         "Class" => "Dtype | DtypeCategory",
         "Typed" => "Dtype | array",

@@ -137,10 +137,6 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("partition", "a, kth, axis=-1"),
     ("argpartition", "a, kth, axis=-1"),
     ("diff", "a, n=1, axis=-1"),
-    ("bartlett", "M"),
-    ("hanning", "M"),
-    ("hamming", "M"),
-    ("blackman", "M"),
     ("fftfreq", "n, d=1.0"),
     ("rfftfreq", "n, d=1.0"),
     ("fftshift", "a, axes=None"),
@@ -156,7 +152,6 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("index_fill", "a, axis, indices, value"),
     ("ldexp", "a, k"),
     ("lerp", "start, end, weight"),
-    ("logspace", "start, stop, num=50, base=10.0, dtype=float32"),
     ("masked_fill", "a, mask, value"),
     ("masked_select", "a, mask"),
     ("pixel_shuffle", "a, upscale_factor"),
@@ -229,7 +224,7 @@ pub fn module_docs(module: &str) -> &'static str {
 /// another name.
 const SKIPPED: &str = "arange_in index at_set at_add at_multiply at_max at_min gather scatter \
     scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy group_norm stft istft \
-    quantize_microscaling dequantize_microscaling round_microscaling \
+    linalg::lstsq_full quantize_microscaling dequantize_microscaling round_microscaling \
     random::state random::set_state random::shuffle random::permutation random::randint_between";
 
 /// What Python calls an operation.

@@ -16,10 +16,11 @@ use crate::shape::Shape;
 /// The dtype that two operands multiply in.
 fn float_dtype(op: &'static str, a: &Array, b: &Array) -> Result<DType> {
     let dtype = a.dtype().promote(b.dtype());
-    if dtype.is_float() {
+    if dtype.is_inexact() {
         return Ok(dtype);
     }
-    Err(Error::dtype(op, format!("takes floats, not {} and {}", a.aval(), b.aval())))
+    let detail = format!("takes floats and complex numbers, not {} and {}", a.aval(), b.aval());
+    Err(Error::dtype(op, detail))
 }
 
 /// The products of the matrices of `a` and of `b` that indices choose; none stand for all, in order.
@@ -29,8 +30,8 @@ fn float_dtype(op: &'static str, a: &Array, b: &Array) -> Result<DType> {
 /// the indices broadcast, and the last two axes multiply, as in [`matmul`].
 ///
 /// # Errors
-/// Where indices are not integers or the operands not floats; when it runs where an index is out of
-/// range.
+/// Where indices are not integers or the operands neither floats nor complex numbers; when it runs where an index is
+/// out of range.
 ///
 /// # Example
 /// ```
@@ -87,7 +88,7 @@ pub(super) fn chosen(op: &'static str, x: &Array, indices: Option<&Array>) -> Re
 /// a `[m, k]`, b `[k, n]` and segments `[.., 2]` give `[.., m, n]`.
 ///
 /// # Errors
-/// Where segments are not pairs of integers, or the operands not matrices of floats.
+/// Where segments are not pairs of integers, or the operands not matrices of floats or complex numbers.
 ///
 /// # Example
 /// ```

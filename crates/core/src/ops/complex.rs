@@ -17,6 +17,17 @@ use crate::prim::{Binary, Compare, ReduceKind};
 use crate::shape::Dims;
 use crate::transform::associative_scan;
 
+/// re + i·im, of reals.
+pub(super) fn of_parts(re: &Array, im: &Array) -> Result<Array> {
+    // ∞·i is NaN + i·∞.
+    let finite = where_(&isfinite(im)?, im, 0)?;
+    let mut out = add(re, &multiply(&finite, Scalar::Complex(0.0, 1.0))?)?;
+    for end in [f32::INFINITY, f32::NEG_INFINITY] {
+        out = where_(&equal(im, end)?, &add(re, Scalar::Complex(0.0, end))?, &out)?;
+    }
+    where_(&isnan(im)?, &add(re, Scalar::Complex(0.0, f32::NAN))?, &out)
+}
+
 /// z/|z|, and 0 of 0.
 pub(super) fn sign(z: &Array) -> Result<Array> {
     let wide = cast(z, z.dtype().accumulator())?;

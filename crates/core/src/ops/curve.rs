@@ -1,14 +1,15 @@
 //! Curves through points: their areas, values between them, polynomials, and points on scales.
 
+use super::complex::of_parts;
 use super::create::iota;
 use super::operand::{Operand, broadcast, cast, common_dtype, constant_like, expect_real};
 use super::{
-    add, argsort, clip, concatenate, divide, equal, greater, less, multiply, power, remainder,
-    searchsorted, subtract, sum, take, where_,
+    add, argsort, clip, concatenate, divide, equal, greater, imag, less, multiply, power, real,
+    remainder, searchsorted, subtract, sum, take, where_,
 };
 use crate::array::Array;
 use crate::device::{Device, Stream, with_stream};
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::Side;
 use crate::prim::record::slice_axis;
@@ -111,9 +112,9 @@ pub fn polyval<'a>(p: &Array, x: impl Into<Operand<'a>>) -> Result<Array> {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Outside {
     /// Before the first point; its value where it is `None`.
-    pub left: Option<f64>,
+    pub left: Option<Scalar>,
     /// Behind the last point; its value where it is `None`.
-    pub right: Option<f64>,
+    pub right: Option<Scalar>,
     /// After how far the points come again. There is then no outside, and the points may be in any order.
     pub period: Option<f64>,
 }
@@ -124,10 +125,11 @@ pub struct Outside {
 /// `xp` and `fp` are vectors of one size; the result has the shape of `x`.
 ///
 /// # Dtypes
-/// All promote to floats; half types are computed in `float32`.
+/// All promote to floats; half types are computed in `float32`. `fp` may be complex, and `x` and `xp` are real.
 ///
 /// # Errors
-/// Where there are no points, `xp` and `fp` differ, a period is 0 or no number, and for complex numbers.
+/// Where there are no points, `xp` and `fp` differ, a period is 0 or no number, for complex `x` and `xp`, and for
+/// complex numbers outside of real points.
 ///
 /// # Example
 /// ```
@@ -139,7 +141,12 @@ pub struct Outside {
 /// ```
 pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Array> {
     let op = "interp";
-    expect_real(op, &[x.into(), xp.into(), fp.into()])?;
+    expect_real(op, &[x.into(), xp.into()])?;
+    if fp.dtype().is_complex() {
+        return complex_interp(x, xp, fp, outside);
+    }
+    let ends = [outside.left, outside.right].map(|end| end.unwrap_or(Scalar::Int(0)));
+    expect_real(op, &ends.map(Operand::Scalar))?;
     if xp.rank() != 1 || xp.shape() != fp.shape() || xp.is_empty() {
         let detail =
             format!("points are two vectors of one size, not {} and {}", xp.aval(), fp.aval());
@@ -179,7 +186,7 @@ pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Arr
     let end = |a: &Array, i: usize| {
         super::squeeze_axes(&slice_axis(a, 0, i, 1)?, crate::shape::Dims::from_slice(&[0]))
     };
-    let side = |given: Option<f64>, i: usize| match given {
+    let side = |given: Option<Scalar>, i: usize| match given {
         Some(value) => Ok(constant_like(&x, value)),
         None => broadcast(&end(&fp, i)?, x.shape()),
     };
@@ -188,6 +195,33 @@ pub fn interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Arr
     let line = where_(&below, &side(outside.left, 0)?, &line)?;
     let line = where_(&above, &side(outside.right, count - 1)?, &line)?;
     cast(&where_(&super::isnan(&x)?, &x, &line)?, own)
+}
+
+/// [`interp`] of the two parts of complex points; of NaN the imaginary part is 0.
+fn complex_interp(x: &Array, xp: &Array, fp: &Array, outside: Outside) -> Result<Array> {
+    let own = x.dtype().promote(xp.dtype()).promote(fp.dtype());
+    let of = |fp: &Array, part: fn(Scalar) -> Scalar| {
+        interp(
+            x,
+            xp,
+            fp,
+            Outside {
+                left: outside.left.map(part),
+                right: outside.right.map(part),
+                period: outside.period,
+            },
+        )
+    };
+    let re = of(&real(fp)?, |end| match end {
+        Scalar::Complex(re, _) => Scalar::Float(re.into()),
+        Scalar::Bool(_) | Scalar::Int(_) | Scalar::Uint(_) | Scalar::Float(_) => end,
+    })?;
+    let im = of(&imag(fp)?, |end| match end {
+        Scalar::Complex(_, im) => Scalar::Float(im.into()),
+        Scalar::Bool(_) | Scalar::Int(_) | Scalar::Uint(_) | Scalar::Float(_) => Scalar::Int(0),
+    })?;
+    let im = where_(&super::isnan(x)?, &constant_like(&im, 0), &im)?;
+    cast(&of_parts(&re, &im)?, own)
 }
 
 /// `first`, `count` − 2 numbers that `at` gives for 1, 2 and so on, and `last`. They are computed in `float64`, and so on the
@@ -222,10 +256,10 @@ fn on_scale(
 }
 
 /// `count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
-/// in `float64`, on the CPU.
+/// in `float64`, on the CPU. Ends may be complex, which gives points of a spiral.
 ///
 /// # Errors
-/// Where `dtype` is neither an integer nor a float.
+/// Where the dtype is bool, or the ends are complex and the dtype is not.
 ///
 /// # Example
 /// ```
@@ -233,12 +267,52 @@ fn on_scale(
 /// assert_eq!(ops::logspace(0.0, 2.0, 3, 10.0, DType::F32)?.to_vec::<f32>()?, [1.0, 10.0, 100.0]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Result<Array> {
+pub fn logspace(
+    start: impl Into<Scalar>,
+    stop: impl Into<Scalar>,
+    count: usize,
+    base: f64,
+    dtype: DType,
+) -> Result<Array> {
+    let ends = [start.into(), stop.into()];
+    if dtype.is_complex() {
+        return complex_logspace(ends, count, base, dtype);
+    }
+    expect_real("logspace", &ends.map(Operand::Scalar))?;
+    let [start, stop] = ends.map(Scalar::to_f64);
     let ends = [base.powf(start), base.powf(stop)];
     let step = (stop - start) / (count as f64 - 1.0);
     on_scale("logspace", ends, count, dtype, |places| {
         power(base, &add(start, &multiply(places, step)?)?)
     })
+}
+
+/// [`logspace`] in a complex dtype: e^(z·ln base), from the size and the angle of each number.
+fn complex_logspace(ends: [Scalar; 2], count: usize, base: f64, dtype: DType) -> Result<Array> {
+    let op = "logspace";
+    let parts = |end: Scalar| match end {
+        Scalar::Complex(re, im) => (f64::from(re), f64::from(im)),
+        Scalar::Bool(_) | Scalar::Int(_) | Scalar::Uint(_) | Scalar::Float(_) => {
+            (end.to_f64(), 0.0)
+        }
+    };
+    let [from, to] = ends.map(parts);
+    if from.1 == 0.0 && to.1 == 0.0 {
+        return cast(&logspace(from.0, to.0, count, base, DType::F64)?, dtype);
+    }
+    // The logarithm of a negative base has the angle π.
+    let (size, angle) = (base.abs().ln(), if base < 0.0 { std::f64::consts::PI } else { 0.0 });
+    let log = |(re, im): (f64, f64)| [re * size - im * angle, re * angle + im * size];
+    let ([a, b], [c, d]) = (log(from), log(to));
+    Shape::from(count).checked_size(op, dtype)?;
+    let parts = with_stream(Stream::of(Device::CPU), || -> Result<_> {
+        let share = divide(&iota(count, 0, DType::F64)?, (count as f64 - 1.0).max(1.0))?;
+        let along = |first: f64, last: f64| add(first, &multiply(&share, last - first)?);
+        let (size, angle) = (super::exp(&along(a, c)?)?, along(b, d)?);
+        let part = |turn: Array| cast(&multiply(&size, &turn)?, DType::F32);
+        Ok([part(super::cos(&angle)?)?, part(super::sin(&angle)?)?])
+    })?;
+    cast(&of_parts(&parts[0], &parts[1])?, dtype)
 }
 
 /// `count` numbers from `start` to `stop`, both included, each the same multiple of the one before. They are computed

@@ -167,6 +167,9 @@ pub fn outer(a: &Array, b: &Array) -> Result<Array> {
 
 /// The sum of products over one axis of both operands, the conjugate of `a` with `b`.
 ///
+/// # Errors
+/// Where an operand has no axis, or there is no such axis.
+///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
@@ -175,6 +178,10 @@ pub fn outer(a: &Array, b: &Array) -> Result<Array> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn vecdot(a: &Array, b: &Array, axis: isize) -> Result<Array> {
+    if a.rank() == 0 || b.rank() == 0 {
+        let detail = format!("takes vectors, not {} and {}", a.aval(), b.aval());
+        return Err(Error::shape("vecdot", detail));
+    }
     sum(&multiply(&super::conjugate(a)?, b)?, axis, false)
 }
 

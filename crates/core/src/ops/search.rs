@@ -3,7 +3,8 @@
 use super::operand::{Operand, cast, common_dtype, constant_like, inexact};
 use super::{
     add, argsort, cumsum, flatten, full, iota, isnan, less, less_equal, logical_and, logical_not,
-    logical_or, max, minimum, minmax, not_equal, put_along_axis, reshape, subtract, take, where_,
+    logical_or, max, minimum, minmax, not_equal, put_along_axis, reshape, subtract, take,
+    take_along_axis, where_,
 };
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
@@ -24,14 +25,15 @@ pub enum Side {
 /// For each value the index in a sorted vector before which it keeps that sorted.
 ///
 /// # Shapes
-/// The result has the shape of `values`.
+/// The result has the shape of `values`. Of more sorted vectors, `[.., n]`, each is for the values at the same place of
+/// `[.., k]`.
 ///
 /// # Dtypes
 /// Gives `uint32`. Vector and values promote; NaN comes last. Complex numbers are ordered by their real parts, and
 /// where these are equal by their imaginary ones.
 ///
 /// # Errors
-/// Where `sorted` is not a vector.
+/// Where `sorted` has no axis, or more than one, of which all but the last are not those of `values`.
 ///
 /// # Example
 /// ```
@@ -44,19 +46,25 @@ pub enum Side {
 /// ```
 pub fn searchsorted(sorted: &Array, values: &Array, side: Side) -> Result<Array> {
     let op = "searchsorted";
-    if sorted.rank() != 1 {
-        return Err(Error::shape(op, format!("takes a sorted vector, not {}", sorted.aval())));
+    let lead = sorted.rank().saturating_sub(1);
+    let fits = values.rank() == sorted.rank() && values.shape()[..lead] == sorted.shape()[..lead];
+    if sorted.rank() == 0 || (lead > 0 && !fits) {
+        let detail = format!("{} is not sorted for the values {}", sorted.aval(), values.aval());
+        return Err(Error::shape(op, detail));
     }
     let dtype = common_dtype(&[sorted.into(), values.into()]);
     let (sorted, values) = (cast(sorted, dtype)?, cast(values, dtype)?);
-    let size = sorted.size();
+    let size = sorted.shape()[lead];
     let place = Aval { shape: values.shape().clone(), dtype: DType::U32 };
     let mut found = Array::constant(0, place);
     // Bit by bit from the highest: an element at a place is before a value if all below it are.
     for bit in (0..usize::BITS - size.leading_zeros()).rev() {
         let next = add(&found, 1u32 << bit)?;
         let last = minimum(&subtract(&next, 1)?, size.saturating_sub(1))?;
-        let element = take(&sorted, &last, 0)?;
+        let element = match lead {
+            0 => take(&sorted, &last, 0)?,
+            _ => take_along_axis(&sorted, &last, -1)?,
+        };
         let is_before = match side {
             Side::Left => before(&element, &values)?,
             Side::Right => logical_not(&before(&values, &element)?)?,

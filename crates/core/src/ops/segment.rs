@@ -1,8 +1,9 @@
 //! Rows joined by the segment that each of them belongs to.
 
+use super::complex::of_parts;
 use super::gather::{expect_integers, wrap};
 use super::operand::cast;
-use super::{expand_axes, full, greater, where_};
+use super::{equal, expand_axes, full, greater, imag, isnan, real, take, where_};
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -90,12 +91,9 @@ pub fn segment_mean(x: &Array, segments: &Array, count: usize) -> Result<Array> 
 }
 
 /// The least and the largest number of a dtype that has an order.
-fn ends(op: &'static str, x: &Array) -> Result<(Scalar, Scalar)> {
+fn ends(x: &Array) -> (Scalar, Scalar) {
     let bits = 8 * x.dtype().size() as u32;
-    Ok(match x.dtype() {
-        DType::C32 | DType::C64 => {
-            return Err(Error::dtype(op, format!("does not take {}", x.aval())));
-        }
+    match x.dtype() {
         DType::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
         dtype if dtype.is_float() => {
             (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))
@@ -105,7 +103,29 @@ fn ends(op: &'static str, x: &Array) -> Result<(Scalar, Scalar)> {
             (Scalar::Int(-1 - most), Scalar::Int(most))
         }
         _ => (Scalar::Int(0), Scalar::Uint(u64::MAX >> (64 - bits))),
-    })
+    }
+}
+
+/// Of complex numbers the extreme real part of each segment, and the extreme imaginary part beside it. NaN in either
+/// part is NaN.
+fn complex_extremes(
+    op: &'static str,
+    x: &Array,
+    segments: &Array,
+    count: usize,
+    mode: ScatterMode,
+) -> Result<Array> {
+    let (own, unknown) = (x.dtype(), isnan(x)?);
+    let x = cast(x, own.accumulator())?;
+    let re = where_(&unknown, f32::NAN, &real(&x)?)?;
+    let first = extremes(op, &re, segments, count, mode)?;
+    if segments.is_empty() {
+        return cast(&of_parts(&first, &first)?, own);
+    }
+    let beside = equal(&re, &take(&first, segments, 0)?)?;
+    let last = if mode == ScatterMode::Max { f32::NEG_INFINITY } else { f32::INFINITY };
+    let im = where_(&unknown, f32::NAN, &where_(&beside, &imag(&x)?, last)?)?;
+    cast(&of_parts(&first, &extremes(op, &im, segments, count, mode)?)?, own)
 }
 
 /// Extremes of bools are those of `uint8`.
@@ -116,7 +136,10 @@ fn extremes(
     count: usize,
     mode: ScatterMode,
 ) -> Result<Array> {
-    let (least, most) = ends(op, x)?;
+    if x.dtype().is_complex() {
+        return complex_extremes(op, x, segments, count, mode);
+    }
+    let (least, most) = ends(x);
     let first = if mode == ScatterMode::Max { least } else { most };
     if x.dtype() != DType::Bool {
         return segment(op, x, segments, count, (mode, first));
@@ -132,7 +155,7 @@ fn extremes(
 /// As [`segment_sum`].
 ///
 /// # Errors
-/// As [`segment_sum`], and for complex numbers.
+/// As [`segment_sum`].
 ///
 /// # Example
 /// ```

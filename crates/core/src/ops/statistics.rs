@@ -4,8 +4,8 @@ use super::operand::{Axes, cast, expect_real, inexact, wide};
 use super::reduce::reduce;
 use super::{
     abs, add, all, astype, clip, conjugate, divide, equal, expand_axes, flatten, full, greater,
-    greater_equal, isnan, left_shift, less, linspace, logical_and, logical_not, logical_or, matmul,
-    max, maximum, min, minimum, multiply, not_equal, permute, power, real, right_shift,
+    greater_equal, imag, isnan, left_shift, less, linspace, logical_and, logical_not, logical_or,
+    matmul, max, maximum, min, minimum, multiply, not_equal, permute, power, real, right_shift,
     searchsorted, sort, sqrt, square, squeeze_axes, stack, subtract, sum, swapaxes,
     take_along_axis, where_,
 };
@@ -302,8 +302,16 @@ pub fn nanquantile(
     keepdims: bool,
     method: Between,
 ) -> Result<Array> {
-    let op = "nanquantile";
-    let sample = Sample::new(op, x, q, axes.into(), keepdims)?;
+    let (op, axes) = ("nanquantile", axes.into());
+    let mut shape = x.shape().clone();
+    let along = axes.clone().sorted(op, x.rank())?;
+    if along.iter().any(|&a| shape[a] == 0) {
+        // Of nothing there is no value: as of one NaN.
+        along.iter().for_each(|&a| shape.0[a] = 1);
+        let nothing = full(shape, f64::NAN, x.dtype().to_inexact())?;
+        return nanquantile(&nothing, q, axes, keepdims, method);
+    }
+    let sample = Sample::new(op, x, q, axes, keepdims)?;
     let (ordered, axis) = (&sample.ordered, sample.axis());
     if ordered.shape()[axis] > i32::MAX as usize {
         return Err(Error::shape(op, format!("takes less than 2³¹ elements, not {}", x.aval())));
@@ -418,7 +426,7 @@ pub fn histogram(
             let share = linspace(0.0, 1.0, count + 1, flat.dtype())?;
             add(&multiply(&subtract(1, &share)?, &low)?, &multiply(&share, &high)?)?
         }
-        Bins::Edges(edges) if edges.rank() != 1 || edges.size() < 2 => {
+        Bins::Edges(edges) if edges.rank() != 1 || edges.is_empty() => {
             return Err(Error::shape(op, format!("{} is no vector of edges", edges.aval())));
         }
         Bins::Edges(edges) => {
@@ -478,7 +486,8 @@ pub fn histogram(
 /// is conjugated.
 ///
 /// # Errors
-/// For more than two axes, and weights of another length.
+/// For more than two axes, a `ddof` that is no integer, `frequencies` that are not integers, and weights of another
+/// length.
 ///
 /// # Example
 /// ```
@@ -493,6 +502,12 @@ pub fn cov(
     frequencies: Option<&Array>,
     importances: Option<&Array>,
 ) -> Result<Array> {
+    if ddof.fract() != 0.0 {
+        return Err(Error::argument("cov", format!("ddof {ddof} is no integer")));
+    }
+    if let Some(given) = frequencies.filter(|f| f.dtype().is_inexact()) {
+        return Err(Error::dtype("cov", format!("frequencies are integers, not {}", given.aval())));
+    }
     let own = x.dtype().to_inexact();
     let rank = x.rank();
     let out = cast(&covariances("cov", x, ddof, frequencies, importances)?, own)?;
@@ -594,10 +609,11 @@ pub fn corrcoef(x: &Array) -> Result<Array> {
 /// `[.., n, d]` and `[.., m, d]` give `[.., n, m]`; the leading axes broadcast.
 ///
 /// # Dtypes
-/// The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+/// The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`. The distances
+/// of complex vectors are real.
 ///
 /// # Errors
-/// For arrays without vectors, vectors that differ in size, complex numbers, and a negative `p`.
+/// For arrays without vectors, vectors that differ in size, and a negative `p`.
 ///
 /// # Example
 /// ```
@@ -608,7 +624,6 @@ pub fn corrcoef(x: &Array) -> Result<Array> {
 /// ```
 pub fn cdist(a: &Array, b: &Array, p: f64) -> Result<Array> {
     let op = "cdist";
-    expect_real(op, &[a.into(), b.into()])?;
     let last = |x: &Array| x.shape().last().copied();
     if a.rank() < 2 || b.rank() < 2 || last(a) != last(b) {
         let detail = format!("vectors of one size, not {} and {}", a.aval(), b.aval());
@@ -630,8 +645,12 @@ pub fn cdist(a: &Array, b: &Array, p: f64) -> Result<Array> {
         where_(&nothing, 0, &root(&where_(&nothing, 1, total)?)?)
     };
     let out = match p {
-        0.0 => fold(&cast(&not_equal(&way, 0)?, way.dtype())?)?,
+        0.0 => fold(&cast(&not_equal(&way, 0)?, size.dtype())?)?,
         1.0 => fold(&size)?,
+        2.0 if way.dtype().is_complex() => {
+            let squares = add(&square(&real(&way)?)?, &square(&imag(&way)?)?)?;
+            root(&fold(&squares)?, &sqrt)?
+        }
         2.0 => root(&fold(&square(&way)?)?, &sqrt)?,
         f64::INFINITY if last(a) == Some(0) => fold(&size)?,
         f64::INFINITY => max(&size, -1, false)?,
@@ -641,5 +660,5 @@ pub fn cdist(a: &Array, b: &Array, p: f64) -> Result<Array> {
             root(&fold(&powers)?, &|x| power(x, 1.0 / p))?
         }
     };
-    cast(&out, own)
+    cast(&out, own.real())
 }

@@ -20,6 +20,9 @@ const MAX_HEADER: usize = 1 << 16;
 /// What stands for `complex32`, which NumPy has not: its parts are the fields of a record.
 const HALF_COMPLEX: &str = "re, im";
 
+/// Complex numbers of two `float64`, which are read as `complex64`.
+const WIDE_COMPLEX: &str = "c16";
+
 /// How the format names a dtype, without the order of bytes.
 fn code(dtype: DType) -> &'static str {
     match dtype {
@@ -94,10 +97,13 @@ pub fn write(array: &Array) -> Result<Vec<u8>> {
 /// # Example
 /// See [`write()`].
 pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
-    let Described { dtype, mut sizes, data, is_fortran, is_native } =
+    let Described { dtype, mut sizes, data, is_fortran, is_native, is_wide } =
         Described::of(content, path.as_ref())?;
     let swapped;
-    let data = if is_native {
+    let data = if is_wide {
+        swapped = narrowed(data, is_native)?;
+        &swapped[..]
+    } else if is_native {
         data
     } else {
         let width = dtype.real().size();
@@ -132,9 +138,9 @@ pub fn read(content: &[u8], path: impl AsRef<Path>) -> Result<Array> {
 pub fn load(path: impl AsRef<Path>) -> Result<Array> {
     let memory = super::content(&path)?;
     let content = memory.host().unwrap_or_default();
-    let Described { dtype, mut sizes, data, is_fortran, is_native } =
+    let Described { dtype, mut sizes, data, is_fortran, is_native, is_wide } =
         Described::of(content, path.as_ref())?;
-    if !is_native {
+    if !is_native || is_wide {
         return read(content, path);
     }
     let at = data.as_ptr().addr() - content.as_ptr().addr();
@@ -154,6 +160,8 @@ struct Described<'c> {
     is_fortran: bool,
     /// Whether the bytes of an element have this machine's order.
     is_native: bool,
+    /// Whether the elements are of twice the size of the dtype's.
+    is_wide: bool,
 }
 
 impl<'c> Described<'c> {
@@ -178,13 +186,16 @@ impl<'c> Described<'c> {
             return Err(wrong(&format!("{} axes, where {MAX_RANK} are the most", sizes.len())));
         }
         let (order, name) = descr.split_at_checked(1).ok_or_else(|| wrong("the dtype is empty"))?;
+        let is_wide = name == WIDE_COMPLEX;
+        let name = if is_wide { code(DType::C64) } else { name };
         let dtype = DType::ALL.into_iter().find(|d| code(*d) == name);
         let dtype = dtype.filter(|_| matches!(order, "<" | ">" | "|" | "="));
         let dtype = dtype.ok_or_else(|| {
             let detail = format!("{}: dtype '{descr}' is none of an array's", path.display());
             Error::dtype("load", on_one_line(&detail))
         })?;
-        let count = sizes.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+        let size = dtype.size() * if is_wide { 2 } else { 1 };
+        let count = sizes.iter().try_fold(size, |n, &d| n.checked_mul(d));
         let data = &rest[length..];
         let Some(data) = count.and_then(|count| data.get(..count)) else {
             return Err(wrong(&format!("{} bytes do not fill {sizes:?} of {dtype}", data.len())));
@@ -194,8 +205,19 @@ impl<'c> Described<'c> {
             "<" => cfg!(target_endian = "little"),
             _ => true,
         };
-        Ok(Described { dtype, sizes, data, is_fortran, is_native })
+        Ok(Described { dtype, sizes, data, is_fortran, is_native, is_wide })
     }
+}
+
+/// The parts of complex numbers of two `float64`, as `float32`.
+fn narrowed(data: &[u8], is_native: bool) -> Result<Vec<u8>> {
+    let mut out = reserve(data.len() / 2, "an array of a file")?;
+    for &part in data.as_chunks::<8>().0 {
+        let bits = u64::from_ne_bytes(part);
+        let bits = if is_native { bits } else { bits.swap_bytes() };
+        out.extend_from_slice(&(f64::from_bits(bits) as f32).to_ne_bytes());
+    }
+    Ok(out)
 }
 
 /// What stands before the elements: a dict of Python with three entries.

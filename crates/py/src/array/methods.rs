@@ -51,7 +51,7 @@ impl PyArray {
     }
 
     /// The variance; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None), text_signature = "($self, axis=None, keepdims=False, ddof=0, *, correction=None, stream=None)")]
     fn var(
         &self,
         axis: Axis,
@@ -64,7 +64,7 @@ impl PyArray {
     }
 
     /// The standard deviation; `correction` is another name of `ddof`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None))]
+    #[pyo3(signature = (axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None, stream = None), text_signature = "($self, axis=None, keepdims=False, ddof=0, *, correction=None, stream=None)")]
     fn std(
         &self,
         axis: Axis,

@@ -2,6 +2,7 @@
 
 use cupola::ops::{self, Operand, S, ScanOptions};
 use cupola::{Array, DType, Result, Scalar};
+use pyo3::exceptions::PyIndexError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
@@ -20,6 +21,13 @@ fn items(index: &Bound<'_, PyAny>) -> PyResult<Vec<S>> {
     }
 }
 
+/// An index from an integer. What is past all sizes is past that of the axis, too.
+fn at(object: &Bound<'_, PyAny>) -> PyResult<S> {
+    object.extract().map(S::At).map_err(|_| {
+        PyIndexError::new_err(format!("index: {object} is out of range for an axis of any size"))
+    })
+}
+
 fn item(object: &Bound<'_, PyAny>) -> PyResult<S> {
     let wrong = || wrong_value("Cannot index mlx array using the given type.");
     if object.is_none() {
@@ -29,7 +37,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<S> {
         return Err(wrong());
     }
     if object.is_instance_of::<PyInt>() {
-        return Ok(S::At(object.extract()?));
+        return at(object);
     }
     if object.is_instance_of::<PyEllipsis>() {
         return Ok(S::Ellipsis);
@@ -158,7 +166,7 @@ fn assign(x: &Array, index: &Bound<'_, PyAny>, value: Opd) -> PyResult<Array> {
 impl PyArray {
     fn __getitem__(&self, arg: &Bound<'_, PyAny>) -> PyResult<PyArray> {
         if arg.is_instance_of::<PyInt>() && !arg.is_instance_of::<PyBool>() {
-            return give(ops::index(&self.get(), &[S::At(arg.extract()?)]));
+            return give(ops::index(&self.get(), &[at(arg)?]));
         }
         let items = items(arg)?;
         give(ops::index(&self.get(), &items))

@@ -126,7 +126,7 @@ macro_rules! convolutions {
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
             dilation = SizesArg::one(1), groups = 1, *, data_format = "channels_last",
             stream = None
-        ))]
+        ), text_signature = "(input, weight, /, stride=1, padding=0, dilation=1, groups=1, *, data_format='channels_last', stream=None)")]
         pub fn $name(
             mut input: Arr,
             mut weight: Arr,
@@ -160,7 +160,7 @@ macro_rules! transposed_convolutions {
             input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
             dilation = SizesArg::one(1), output_padding = SizesArg::one(0), groups = 1, *,
             data_format = "channels_last", stream = None
-        ))]
+        ), text_signature = "(input, weight, /, stride=1, padding=0, dilation=1, output_padding=0, groups=1, *, data_format='channels_last', stream=None)")]
         pub fn $name(
             mut input: Arr,
             mut weight: Arr,
@@ -194,7 +194,7 @@ transposed_convolutions! { conv_transpose1d conv_transpose2d conv_transpose3d }
     input, weight, /, stride = SizesArg::one(1), padding = None,
     kernel_dilation = SizesArg::one(1), input_dilation = SizesArg::one(1), groups = 1,
     flip = false, *, data_format = "channels_last", stream = None
-))]
+), text_signature = "(input, weight, /, stride=1, padding=None, kernel_dilation=1, input_dilation=1, groups=1, flip=False, *, data_format='channels_last', stream=None)")]
 pub fn conv_general(
     mut input: Arr,
     mut weight: Arr,

@@ -1,6 +1,7 @@
 //! Arrays from numbers, ranges and other libraries.
 
 use cupola::{Array, DType, Scalar, ops};
+use num_complex::Complex32;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
@@ -74,17 +75,38 @@ pub fn eye(
 #[pyfunction]
 #[pyo3(signature = (n, m = None, k = 0, dtype = None, *, stream = None))]
 pub fn tri(
-    n: Count,
-    m: Option<Count>,
+    n: isize,
+    m: Option<isize>,
     k: isize,
     dtype: Option<Dtype>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let dtype = dtype.map_or(DType::F32, |d| d.0);
-    on(stream, || give(ops::tri(n.0, m.unwrap_or(n).0, k, dtype)))
+    on(stream, || give(ops::tri(at_least_0(n), at_least_0(m.unwrap_or(n)), k, dtype)))
 }
 
-fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
+/// Less than nothing is nothing, as in NumPy.
+fn at_least_0(size: isize) -> usize {
+    usize::try_from(size).unwrap_or(0)
+}
+
+/// Windows of so many points.
+macro_rules! windows {
+    ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
+        #[pyfunction]
+        #[pyo3(signature = (M, *, stream = None))]
+        #[allow(non_snake_case)]
+        pub fn $name(M: isize, stream: Option<On>) -> PyResult<PyArray> {
+            on(stream, || give(ops::$name(at_least_0(M))))
+        }
+    )*};
+}
+
+windows! { bartlett blackman hamming hanning }
+
+/// One number, which may come as an array of one element.
+pub fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
     if value.is_instance_of::<PyBool>() {
         return Err(wrong_value(format!("bool not supported for {what}.")));
     }
@@ -98,6 +120,10 @@ fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
                 let wide = ops::astype(&array, DType::I64).and_then(|a| a.item::<i64>());
                 return wide.map(Scalar::Int).map_err(raise);
             }
+            if array.dtype().is_complex() {
+                let wide = ops::astype(&array, DType::C64).and_then(|a| a.item::<Complex32>());
+                return wide.map(Scalar::from).map_err(raise);
+            }
             if array.dtype() == DType::F64 {
                 return array.item::<f64>().map(Scalar::Float).map_err(raise);
             }
@@ -105,6 +131,15 @@ fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
             wide.map(|v| Scalar::Float(v.into())).map_err(raise)
         }
         _ => Err(wrong_type(format!("{what}: a number is expected, not {value}"))),
+    }
+}
+
+fn real_number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Scalar> {
+    match number(value, what)? {
+        Scalar::Complex(..) => {
+            Err(wrong_type(format!("{what}: a real number is expected, not {value}")))
+        }
+        real @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Uint(_) | Scalar::Float(_)) => Ok(real),
     }
 }
 
@@ -154,7 +189,7 @@ pub fn arange(
         return Err(wrong_type("arange: stop is needed"));
     };
     let read = |value: Option<Bound<'_, PyAny>>, default: i64| match value {
-        Some(value) => number(&value, "arange"),
+        Some(value) => real_number(&value, "arange"),
         None => Ok(Scalar::Int(default)),
     };
     let (start, stop, step) = (read(start, 0)?, read(Some(stop), 0)?, read(step, 1)?);
@@ -175,12 +210,30 @@ pub fn linspace(
     let count = usize::try_from(num.unwrap_or(50))
         .map_err(|_| wrong_value("linspace: num must not be negative"))?;
     let (start, mut stop) =
-        (number(start, "linspace")?.to_f64(), number(stop, "linspace")?.to_f64());
+        (real_number(start, "linspace")?.to_f64(), real_number(stop, "linspace")?.to_f64());
     if !endpoint && count > 0 {
         stop -= (stop - start) / count as f64;
     }
     let dtype = dtype.map_or(DType::F32, |d| d.0);
     on(stream, || give(ops::linspace(start, stop, count, dtype)))
+}
+
+#[doc = docs!(logspace)]
+#[pyfunction]
+#[pyo3(signature = (start, stop, num = Count(50), base = 10.0, dtype = None, *, stream = None), text_signature = "(start, stop, num=50, base=10.0, dtype=None, *, stream=None)")]
+pub fn logspace(
+    start: &Bound<'_, PyAny>,
+    stop: &Bound<'_, PyAny>,
+    num: Count,
+    base: f64,
+    dtype: Option<Dtype>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    let (start, stop) = (number(start, "logspace")?, number(stop, "logspace")?);
+    let is_complex = [start, stop].iter().any(|end| matches!(end, Scalar::Complex(..)));
+    let own = if is_complex { DType::C64 } else { DType::F32 };
+    let dtype = dtype.map_or(own, |d| d.0);
+    on(stream, || give(ops::logspace(start, stop, num.0, base, dtype)))
 }
 
 #[doc = docs!(meshgrid)]

@@ -1,7 +1,7 @@
 //! Functions of the elements, and comparisons of arrays.
 
 use cupola::ops::{self, Limit, Operand, Replacements, Tolerance};
-use cupola::{Array, DType};
+use cupola::{Array, DType, Scalar};
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
@@ -85,7 +85,7 @@ pub fn array_equal(a: Opd, b: Opd, equal_nan: bool, stream: Option<On>) -> PyRes
 
 #[doc = docs!(softmax)]
 #[pyfunction]
-#[pyo3(signature = (a, /, axis = Axis::all(), *, precise = false, stream = None))]
+#[pyo3(signature = (a, /, axis = Axis::all(), *, precise = false, stream = None), text_signature = "(a, /, axis=None, *, precise=False, stream=None)")]
 pub fn softmax(a: Arr, axis: Axis, precise: bool, stream: Option<On>) -> PyResult<PyArray> {
     let dtype = a.dtype();
     on(stream, || match precise && dtype.size() == 2 && dtype.is_float() {
@@ -110,6 +110,37 @@ pub fn nan_to_num(
 ) -> PyResult<PyArray> {
     on(stream, || give(ops::nan_to_num(&a, Replacements { nan, posinf, neginf })))
 }
+
+/// Numbers as what they are to logic: true where they are not 0, whatever the array beside them holds.
+fn truth(x: Opd) -> Opd {
+    match x {
+        Opd::Scalar(value) => {
+            let holds = match value {
+                Scalar::Bool(v) => v,
+                Scalar::Int(v) => v != 0,
+                Scalar::Uint(v) => v != 0,
+                Scalar::Float(v) => v != 0.0,
+                Scalar::Complex(re, im) => re != 0.0 || im != 0.0,
+            };
+            Opd::Scalar(Scalar::Bool(holds))
+        }
+        other => other,
+    }
+}
+
+macro_rules! logical_functions {
+    ($($name:ident)*) => {$(
+        #[doc = docs!($name)]
+        #[pyfunction]
+        #[pyo3(signature = (a, b, stream = None))]
+        pub fn $name(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
+            let (a, b) = meet(truth(a), truth(b))?;
+            on(stream, || give(ops::$name(&a, &b)))
+        }
+    )*};
+}
+
+logical_functions! { logical_and logical_or logical_xor }
 
 #[doc = docs!(depends)]
 #[pyfunction]

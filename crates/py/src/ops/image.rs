@@ -3,12 +3,13 @@
 use cupola::Array;
 use cupola::ops::{self, Beyond, Interpolation, PoolOptions, Target, Windows};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, counts, data_format_of, give, keep_doubles};
+use crate::operand::{Arr, Count, SizesArg, counts, data_format_of, give, keep_doubles};
 
 /// Factors that are integers, or floats.
 fn factors(object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
@@ -114,7 +115,7 @@ fn windows(
 #[pyo3(signature = (
     a, kernel_size, stride = SizesArg::one(1), padding = SizesArg::one(0),
     dilation = SizesArg::one(1), *, data_format = "channels_last", stream = None
-))]
+), text_signature = "(a, kernel_size, stride=1, padding=0, dilation=1, *, data_format='channels_last', stream=None)")]
 pub fn unfold(
     a: Arr,
     kernel_size: SizesArg,
@@ -133,7 +134,7 @@ pub fn unfold(
 #[pyo3(signature = (
     a, output_size, kernel_size, stride = SizesArg::one(1), padding = SizesArg::one(0),
     dilation = SizesArg::one(1), *, data_format = "channels_last", stream = None
-))]
+), text_signature = "(a, output_size, kernel_size, stride=1, padding=0, dilation=1, *, data_format='channels_last', stream=None)")]
 pub fn fold(
     a: Arr,
     output_size: SizesArg,
@@ -149,6 +150,44 @@ pub fn fold(
     on(stream, || give(ops::fold(&a, &sizes, &windows)))
 }
 
+/// How many parts an image gets along its axes; along those of `None` as many as it has elements there.
+pub struct OutputSizes(Vec<Option<usize>>);
+
+impl OutputSizes {
+    /// The sizes for an image with channels last.
+    fn of(&self, image: &Array) -> Vec<usize> {
+        let own = |axis: usize| image.shape().get(1 + axis).copied().unwrap_or_default();
+        match self.0[..] {
+            [None] => (0..image.rank().saturating_sub(2)).map(own).collect(),
+            _ => {
+                self.0.iter().enumerate().map(|(i, size)| size.unwrap_or_else(|| own(i))).collect()
+            }
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for OutputSizes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let one = |size: &Bound<'_, PyAny>| match size.is_none() {
+            true => Ok(None),
+            false => size.extract::<Count>().map(|count| Some(count.0)),
+        };
+        if object.is_none() {
+            return Ok(OutputSizes(vec![None]));
+        }
+        if let Ok(sizes) = object.cast::<PyTuple>() {
+            return sizes.iter().map(|size| one(&size)).collect::<PyResult<_>>().map(OutputSizes);
+        }
+        if let Ok(sizes) = object.cast::<PyList>() {
+            return sizes.iter().map(|size| one(&size)).collect::<PyResult<_>>().map(OutputSizes);
+        }
+        counts(&object.extract::<SizesArg>()?, "output_size")
+            .map(|sizes| OutputSizes(sizes.into_iter().map(Some).collect()))
+    }
+}
+
 /// Functions of an image and the sizes of its result.
 macro_rules! adaptive_pools {
     ($($name:ident)*) => {$(
@@ -157,13 +196,12 @@ macro_rules! adaptive_pools {
         #[pyo3(signature = (a, output_size, *, data_format = "channels_last", stream = None))]
         pub fn $name(
             a: Arr,
-            output_size: SizesArg,
+            output_size: OutputSizes,
             data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
-            let sizes = counts(&output_size, "output_size")?;
             let format = data_format_of(data_format)?;
-            on(stream, || give(format.with(&a, |a| ops::$name(a, &sizes))))
+            on(stream, || give(format.with(&a, |a| ops::$name(a, &output_size.of(a)))))
         }
     )*};
 }
@@ -175,7 +213,7 @@ adaptive_pools! { adaptive_avg_pool adaptive_max_pool }
 #[pyo3(signature = (
     a, kernel_size, stride = None, padding = SizesArg::one(0), dilation = SizesArg::one(1), *,
     data_format = "channels_last", stream = None
-))]
+), text_signature = "(a, kernel_size, stride=None, padding=0, dilation=1, *, data_format='channels_last', stream=None)")]
 pub fn max_pool_with_indices(
     a: Arr,
     kernel_size: SizesArg,

@@ -128,7 +128,7 @@ pub fn hadamard_transform(a: Arr, scale: Option<f64>, stream: Option<On>) -> PyR
 
 #[doc = docs!(matrix_norm)]
 #[pyfunction]
-#[pyo3(signature = (a, /, ord = None, axis = Axis::all(), keepdims = false, *, stream = None))]
+#[pyo3(signature = (a, /, ord = None, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, /, ord=None, axis=None, keepdims=False, *, stream=None)")]
 pub fn matrix_norm(
     a: Arr,
     ord: Option<&Bound<'_, PyAny>>,

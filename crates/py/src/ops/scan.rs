@@ -16,7 +16,7 @@ macro_rules! scans {
         #[pyfunction]
         #[pyo3(signature = (
             a, /, axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
-        ))]
+        ), text_signature = "(a, /, axis=None, *, reverse=False, inclusive=True, stream=None)")]
         pub fn $name(
             a: Arr,
             axis: Axis,
@@ -33,7 +33,7 @@ macro_rules! scans {
             #[doc = docs!(array::$name)]
             #[pyo3(signature = (
                 axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
-            ))]
+            ), text_signature = "($self, axis=None, *, reverse=False, inclusive=True, stream=None)")]
             fn $name(
                 &self,
                 axis: Axis,
@@ -56,7 +56,7 @@ macro_rules! summing_scans {
         #[pyo3(signature = (
             a, /, axis = Axis::all(), *, reverse = false, inclusive = true, dtype = None,
             stream = None
-        ))]
+        ), text_signature = "(a, /, axis=None, *, reverse=False, inclusive=True, dtype=None, stream=None)")]
         pub fn $name(
             a: Arr,
             axis: Axis,
@@ -74,7 +74,7 @@ macro_rules! summing_scans {
             #[doc = docs!(array::$name)]
             #[pyo3(signature = (
                 axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
-            ))]
+            ), text_signature = "($self, axis=None, *, reverse=False, inclusive=True, stream=None)")]
             fn $name(
                 &self,
                 axis: Axis,

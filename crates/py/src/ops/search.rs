@@ -12,11 +12,12 @@ use crate::operand::{Arr, Count, Opd, give, keep_doubles};
 
 #[doc = docs!(searchsorted)]
 #[pyfunction]
-#[pyo3(signature = (sorted_sequence, values, /, side = "left", *, stream = None))]
+#[pyo3(signature = (sorted_sequence, values, /, side = "left", sorter = None, *, stream = None))]
 pub fn searchsorted(
     mut sorted_sequence: Arr,
     mut values: Arr,
     side: &str,
+    sorter: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let side = match side {
@@ -27,7 +28,17 @@ pub fn searchsorted(
         }
     };
     keep_doubles([&mut sorted_sequence, &mut values]);
-    on(stream, || give(ops::searchsorted(&sorted_sequence, &values, side)))
+    on(stream, || {
+        let Some(order) = sorter else {
+            return give(ops::searchsorted(&sorted_sequence, &values, side));
+        };
+        if order.shape() != sorted_sequence.shape() || !order.dtype().is_integer() {
+            let (order, sequence) = (order.aval(), sorted_sequence.aval());
+            return Err(wrong_value(format!("searchsorted: sorter {order} for {sequence}")));
+        }
+        let sorted = ops::take_along_axis(&sorted_sequence, &order, -1);
+        give(sorted.and_then(|sorted| ops::searchsorted(&sorted, &values, side)))
+    })
 }
 
 #[doc = docs!(unique)]

@@ -262,7 +262,7 @@ pub fn contiguous(a: Arr, allow_col_major: bool, stream: Option<On>) -> PyArray 
 
 #[doc = docs!(put_along_axis)]
 #[pyfunction]
-#[pyo3(signature = (a, /, indices, values, axis = Axis::all(), *, stream = None))]
+#[pyo3(signature = (a, /, indices, values, axis = Axis::all(), *, stream = None), text_signature = "(a, /, indices, values, axis=None, *, stream=None)")]
 pub fn put_along_axis(
     a: Arr,
     indices: Arr,

@@ -14,7 +14,7 @@ use crate::operand::{Arr, Axis, give};
 #[pyo3(signature = (
     a, /, axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None,
     stream = None
-))]
+), text_signature = "(a, /, axis=None, keepdims=False, ddof=0, *, correction=None, stream=None)")]
 pub fn var(
     a: Arr,
     axis: Axis,
@@ -32,7 +32,7 @@ pub fn var(
 #[pyo3(signature = (
     a, /, axis = Axis::all(), keepdims = false, ddof = 0, *, correction = None,
     stream = None
-))]
+), text_signature = "(a, /, axis=None, keepdims=False, ddof=0, *, correction=None, stream=None)")]
 pub fn std(
     a: Arr,
     axis: Axis,

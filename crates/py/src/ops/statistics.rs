@@ -3,13 +3,14 @@
 use cupola::ops::{self, Between, Bins, Outside};
 use cupola::{Array, DType};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyFloat, PyList};
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::{raise, wrong_value};
+use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Arr, Axis, give, keep_doubles};
+use crate::ops::create::number;
 use crate::read;
 
 fn method_of(op: &str, name: &str) -> PyResult<Between> {
@@ -66,7 +67,7 @@ macro_rules! quantile_functions {
         #[pyfunction]
         #[pyo3(signature = (
             a, q, axis = Axis::all(), keepdims = false, *, method = "linear", stream = None
-        ))]
+        ), text_signature = "(a, q, axis=None, keepdims=False, *, method='linear', stream=None)")]
         pub fn $name(
             a: Arr,
             q: &Bound<'_, PyAny>,
@@ -99,8 +100,15 @@ pub fn histogram(
         if let Ok(number) = bins.extract::<isize>() {
             count = usize::try_from(number)
                 .map_err(|_| wrong_value(format!("histogram: {number} is no number of bins")))?;
+        } else if bins.is_instance_of::<PyFloat>() {
+            let detail = "is neither a number of bins nor a vector of edges";
+            return Err(wrong_type(format!("histogram: bins {bins} {detail}")));
         } else if bins.is_instance_of::<PyList>() {
             let doubles = (a.dtype() == DType::F64).then_some(DType::F64);
+            let all = bins.extract::<Vec<f64>>().unwrap_or_default();
+            if all.windows(2).any(|pair| pair[0] > pair[1]) {
+                return Err(wrong_value(format!("histogram: the edges {bins} do not ascend")));
+            }
             edges = Some(read::array(bins, doubles)?.into());
         } else {
             edges = Some(bins.extract::<Arr>()?);
@@ -155,11 +163,13 @@ pub fn interp(
     mut x: Arr,
     mut xp: Arr,
     mut fp: Arr,
-    left: Option<f64>,
-    right: Option<f64>,
+    left: Option<&Bound<'_, PyAny>>,
+    right: Option<&Bound<'_, PyAny>>,
     period: Option<f64>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
+    let end = |given: Option<&Bound<'_, PyAny>>| given.map(|v| number(v, "interp")).transpose();
+    let (left, right) = (end(left)?, end(right)?);
     keep_doubles([&mut x, &mut xp, &mut fp]);
     on(stream, || give(ops::interp(&x, &xp, &fp, Outside { left, right, period })))
 }

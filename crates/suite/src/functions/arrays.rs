@@ -83,6 +83,7 @@ pub(super) fn functions() -> Vec<Function> {
             [input([6, 2]), fixed([6], DType::I32, |i| (i % 3) as f64)],
             |x| ops::segment_max(&x[0], &x[1], 3),
         )
+        .takes(DType::is_inexact)
         .smooth(),
     ]);
     all

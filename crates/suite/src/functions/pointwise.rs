@@ -60,7 +60,8 @@ fn of_floats() -> Vec<Function> {
         Function::new("radians", one(), |x| ops::radians(&x[0])).is(|v| v[0].to_radians()).smooth(),
         Function::new("nan_to_num", [edges(0)], |x| {
             ops::nan_to_num(&x[0], ops::Replacements::default())
-        }),
+        })
+        .takes(DType::is_inexact),
         Function::new("isfinite", [edges(0)], |x| ops::isfinite(&x[0])),
         Function::new("sinc", one(), |x| ops::sinc(&x[0]))
             .is(|v| (std::f64::consts::PI * v[0]).sin() / (std::f64::consts::PI * v[0]))

@@ -85,7 +85,7 @@ pub(super) fn functions() -> Vec<Function> {
     all.extend(powers.map(|(case, p)| {
         let body = move |x: &[Array]| ops::cdist(&x[0], &x[1], p);
         let pair = [input([3, 4]), from([2, 4], |i| spread(i + 19))];
-        Function::new("cdist", pair, body).case(case).smooth()
+        Function::new("cdist", pair, body).case(case).takes(DType::is_inexact).smooth()
     }));
     all
 }

@@ -65,7 +65,8 @@ fn summed(subscripts: &str, operands: &[&Array]) -> Result<Array> {
         let term = Term { array, labels: labels.clone() };
         terms.push(take_diagonals(term, &bad)?);
     }
-    check_sizes(&terms, &bad)?;
+    let named = terms.iter().map(|term| (&term.labels[..], &term.array.shape()[..]));
+    check_sizes(named, &bad)?;
     let output = &read.output;
     for step in Path::greedy(&read, operands).steps {
         let [i, j] = step[..] else { continue };
@@ -136,6 +137,13 @@ impl Subscripts {
         }
         Ok(Subscripts { listed, output })
     }
+
+    /// Checks that the sizes of the operands meet.
+    fn expect_sizes(&self, subscripts: &str, operands: &[&Array]) -> Result<()> {
+        let shapes = operands.iter().map(|operand| &operand.shape()[..]);
+        let labels = self.listed.iter().map(|labels| &labels[..]);
+        check_sizes(labels.zip(shapes), &bad(subscripts))
+    }
 }
 
 /// The labels that `text` gives to an operand of `rank` axes.
@@ -202,10 +210,13 @@ fn repeated(labels: &[Label]) -> Option<(usize, usize)> {
 }
 
 /// Checks that each label has one size wherever it comes up, or 1.
-fn check_sizes(terms: &[Term], bad: &impl Fn(String) -> Error) -> Result<()> {
+fn check_sizes<'a>(
+    terms: impl Iterator<Item = (&'a [Label], &'a [usize])>,
+    bad: &impl Fn(String) -> Error,
+) -> Result<()> {
     let mut sizes: Vec<(Label, usize)> = Vec::new();
-    for term in terms {
-        for (&label, &size) in term.labels.iter().zip(term.array.shape().iter()) {
+    for (labels, shape) in terms {
+        for (&label, &size) in labels.iter().zip(shape) {
             match sizes.iter_mut().find(|(l, _)| *l == label) {
                 None => sizes.push((label, size)),
                 Some((_, known)) if *known == size || size == 1 => {}

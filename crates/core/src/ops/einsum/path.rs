@@ -137,7 +137,9 @@ impl Sizes {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn einsum_path(subscripts: &str, operands: &[&Array]) -> Result<(Vec<Vec<usize>>, String)> {
-    let path = Path::greedy(&Subscripts::read(subscripts, operands)?, operands);
+    let read = Subscripts::read(subscripts, operands)?;
+    read.expect_sizes(subscripts, operands)?;
+    let path = Path::greedy(&read, operands);
     let report = path.report(subscripts);
     Ok((path.steps, report))
 }

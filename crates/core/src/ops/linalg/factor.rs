@@ -62,7 +62,7 @@ fn expect(op: Linalg, a: &Array) -> Result<()> {
 /// Where `a` has less than two axes or another dtype.
 ///
 /// # Derivatives
-/// Of real matrices, where the first columns do not depend on each other.
+/// Where the first columns do not depend on each other. Of complex matrices the diagonal of R stays real.
 ///
 /// # Example
 /// ```

@@ -1,10 +1,14 @@
 //! Equations and inverses.
 
-use super::{adjoint, identity_like, named, square};
+use super::{adjoint, identity_like, named, square, svdvals};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::operand::{Operand, broadcast, cast, common_dtype};
-use crate::ops::{expand_dims, matmul, squeeze_axes};
+use crate::ops::{
+    add, expand_dims, greater, imag, matmul, max, multiply, real, squeeze_axes, subtract, sum,
+    zeros,
+};
 use crate::prim::Linalg;
 use crate::shape::{Dims, Shape};
 
@@ -189,7 +193,7 @@ pub fn pinv(a: &Array) -> Result<Array> {
 /// `a` is `[.., m, n]`, `b` a vector `[m]` or `[.., m, k]`.
 ///
 /// # Dtypes
-/// The operands promote, to `float32` or `float64`.
+/// The operands promote, to `float32`, `float64` or `complex64`.
 ///
 /// # Errors
 /// Where shapes or dtypes do not fit; when it is computed where an element of A is not finite.
@@ -214,4 +218,67 @@ pub fn lstsq(a: &Array, b: &Array) -> Result<Array> {
         return Err(Error::shape("lstsq", detail));
     }
     named("lstsq", pinv(&cast(a, dtype)?).and_then(|inverse| matmul(&inverse, &cast(b, dtype)?)))
+}
+
+/// What [`lstsq_full`] finds.
+#[derive(Clone, Debug)]
+pub struct LeastSquares {
+    /// X, as [`lstsq`] gives it.
+    pub solution: Array,
+    /// The sums of the squares of A·X − B, one for each column of B.
+    pub residuals: Array,
+    /// How many singular values count as not 0, as `int32`.
+    pub rank: Array,
+    /// The singular values of A, the largest first.
+    pub singular_values: Array,
+}
+
+/// [`lstsq`], with what is left over, the rank of A and its singular values. Those up to 10·max(m, n)·ε of the largest
+/// count as 0, for X as for the rank.
+///
+/// # Shapes
+/// As [`lstsq`]. Of `a` `[.., m, n]` and `b` `[.., m, k]` the residuals are `[.., k]`, also where A·X is B or the rank
+/// is less than n; of a vector `b` they are `[.., 1]`. The rank is `[..]`, the singular values are `[.., min(m, n)]`.
+///
+/// # Dtypes
+/// As [`lstsq`]; residuals and singular values are real.
+///
+/// # Errors
+/// As [`lstsq`].
+///
+/// # Example
+/// ```
+/// use cupola::{Array, ops::linalg};
+/// let a = Array::from_slice(&[1.0f32, 1.0, 1.0, 1.0], [4, 1])?;
+/// let b = Array::from_slice(&[1.0f32, 2.0, 3.0, 6.0], [4])?;
+/// let found = linalg::lstsq_full(&a, &b)?;
+/// assert!((found.residuals.item::<f32>()? - 14.0).abs() < 1e-4);
+/// assert_eq!(found.rank.item::<i32>()?, 1);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn lstsq_full(a: &Array, b: &Array) -> Result<LeastSquares> {
+    let solution = lstsq(a, b)?;
+    let dtype = solution.dtype();
+    let (a, b) = (cast(a, dtype)?, cast(b, dtype)?);
+    let (m, n) = (a.shape()[a.rank() - 2], a.shape()[a.rank() - 1]);
+    let is_vector = b.rank() == 1;
+    let column = |x: &Array| if is_vector { expand_dims(x, -1) } else { Ok(x.clone()) };
+    let left = subtract(&matmul(&a, &column(&solution)?)?, &column(&b)?)?;
+    let squares = match dtype.is_complex() {
+        true => {
+            add(&multiply(&real(&left)?, &real(&left)?)?, &multiply(&imag(&left)?, &imag(&left)?)?)?
+        }
+        false => multiply(&left, &left)?,
+    };
+    let residuals = sum(&squares, -2, false)?;
+    let singular_values = named("lstsq", svdvals(&a))?;
+    let rank = if m.min(n) == 0 {
+        zeros(Shape::from(&a.shape()[..a.rank() - 2]), DType::I32)?
+    } else {
+        let epsilon = if dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON.into() };
+        let largest = max(&singular_values, -1, true)?;
+        let least = multiply(&largest, 10.0 * m.max(n) as f64 * epsilon)?;
+        sum(&cast(&greater(&singular_values, &least)?, DType::I32)?, -1, false)?
+    };
+    Ok(LeastSquares { solution, residuals, rank, singular_values })
 }

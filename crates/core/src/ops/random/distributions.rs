@@ -410,10 +410,14 @@ pub fn geometric<'a>(
 }
 
 /// An error where `p` holds what is no probability, or fewer than `drawn` that are not 0.
-fn expect_probabilities(op: &'static str, p: &Array, drawn: usize) -> Result<()> {
+fn expect_probabilities(op: &'static str, p: &Array, epsilon: f64, drawn: usize) -> Result<()> {
     let all = p.to_vec::<f32>()?;
     if let Some(wrong) = all.iter().find(|p| !(p.is_finite() && **p >= 0.0)) {
         return Err(Error::argument(op, format!("{wrong} is no probability")));
+    }
+    let total: f64 = all.iter().map(|&p| f64::from(p)).sum();
+    if !all.is_empty() && (total - 1.0).abs() > epsilon.sqrt() {
+        return Err(Error::argument(op, format!("the probabilities come to {total}, not to 1")));
     }
     let possible = all.iter().filter(|p| **p > 0.0).count();
     match possible < drawn {
@@ -432,11 +436,11 @@ fn expect_probabilities(op: &'static str, p: &Array, drawn: usize) -> Result<()>
 /// [`gumbel`] numbers.
 ///
 /// # Shapes
-/// `p` is a vector of `count`, and need not sum to 1.
+/// `p` is a vector of `count`, which sums to 1 up to √ε of its dtype.
 ///
 /// # Errors
-/// Where there is nothing to draw from, or not enough without putting back, and where `p` does not fit, or has a number
-/// that is negative or not finite: except under a transform, it is computed and waited for to see that.
+/// Where there is nothing to draw from, or not enough without putting back, and where `p` does not fit, does not sum
+/// to 1, or has a number that is negative or not finite: except under a transform, it is computed and waited for to see that.
 ///
 /// # Example
 /// ```
@@ -464,6 +468,7 @@ pub fn choice(
         let detail = format!("{drawn} of {count} are not to be had without putting back");
         return Err(Error::argument(op, detail));
     }
+    let given = p;
     let p = match p {
         Some(p)
             if p.shape()[..] != [count] || !(p.dtype().is_float() || p.dtype().is_integer()) =>
@@ -474,8 +479,13 @@ pub fn choice(
         Some(p) => Some(parameter(p.into(), DType::F32, &Shape::from(count))?),
         None => None,
     };
+    let epsilon = match given.map(Array::dtype) {
+        Some(DType::F16) => f64::from(half::f16::EPSILON),
+        Some(DType::BF16) => f64::from(half::bf16::EPSILON),
+        _ => f64::from(f32::EPSILON),
+    };
     if let Some(p) = p.as_ref().filter(|p| !p.is_traced()) {
-        expect_probabilities(op, p, if replace { drawn.min(1) } else { drawn })?;
+        expect_probabilities(op, p, epsilon, if replace { drawn.min(1) } else { drawn })?;
     }
     match (p, replace) {
         (None, true) => {

@@ -45,8 +45,8 @@ fn errors_name_the_function_and_what_it_was_given() {
             "partition: index 4 is out of range for an axis of size 4 (input float32[3, 4])",
         ),
         (
-            says(searchsorted(&m, &m, Side::Left)),
-            "searchsorted: takes a sorted vector, not float32[3, 4]",
+            says(searchsorted(&m, &t, Side::Left)),
+            "searchsorted: float32[3, 4] is not sorted for the values float32[2, 3, 4]",
         ),
         (
             says(unique(&zeros(0, DType::I8).unwrap(), 2, None)),

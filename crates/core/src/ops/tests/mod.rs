@@ -181,7 +181,7 @@ const BEYOND: &[(&str, &str)] = &[
     ("adaptive_max_pool", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
     ("grid_sample", "f f f f f f f f f h bf f -"),
     ("unfold", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f c"),
-    ("segment_max", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f -"),
+    ("segment_max", "b u1 u2 u4 u8 i1 i2 i4 i8 h bf f c"),
 ];
 
 fn call_beyond(name: &str, x: &Array) -> Result<Array> {
@@ -264,8 +264,9 @@ fn ours(name: &str, dtype: DType) -> Option<&'static str> {
     if dtype == DType::C64 || scalar == "i" {
         // Complex numbers have no floor.
         let all = (function == "floor_divide").then_some("-");
-        // MLX has no eᶻ − 1.
-        return if (function, dtype) == ("expm1", DType::C64) { Some("c") } else { all };
+        // MLX has no eᶻ − 1, and leaves NaN in complex numbers.
+        let is_beyond = matches!(function, "expm1" | "nan_to_num") && dtype == DType::C64;
+        return if is_beyond { Some("c") } else { all };
     }
     match (function, dtype.is_inexact()) {
         // Products of integers are products, not errors.

@@ -6,7 +6,8 @@ use super::{abs, imag, real};
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::ops::operand::{Operand, constant_like};
+use crate::ops::complex::of_parts;
+use crate::ops::operand::{Operand, cast, constant_like};
 use crate::ops::{equal, less, logical_and, logical_or, not_equal, where_};
 use crate::shape::Aval;
 
@@ -98,10 +99,7 @@ pub struct Replacements {
     pub neginf: Option<f64>,
 }
 
-/// x with numbers in place of NaN and infinities; integers as they are.
-///
-/// # Errors
-/// For complex numbers.
+/// x with numbers in place of NaN and infinities; integers as they are. Of complex numbers both parts are replaced.
 ///
 /// # Example
 /// ```
@@ -114,10 +112,8 @@ pub struct Replacements {
 pub fn nan_to_num(x: &Array, replacements: Replacements) -> Result<Array> {
     let largest = match x.dtype() {
         DType::C32 | DType::C64 => {
-            return Err(crate::error::Error::dtype(
-                "nan_to_num",
-                format!("does not take {}", x.aval()),
-            ));
+            let re = nan_to_num(&real(x)?, replacements)?;
+            return cast(&of_parts(&re, &nan_to_num(&imag(x)?, replacements)?)?, x.dtype());
         }
         DType::F16 => half::f16::MAX.to_f64(),
         DType::BF16 => half::bf16::MAX.to_f64(),

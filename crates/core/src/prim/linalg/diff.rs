@@ -10,7 +10,7 @@
 //! so that their conjugates are the gradients of the formulas.
 //!
 //! Singular and eigenvectors are determined up to a sign, complex ones up to a phase, which is taken
-//! as fixed.
+//! as fixed. So are the phases of the diagonal of R, which is real.
 
 use super::matrix::{
     adjoint, by_column, by_row, conj, diagonal, divide_by_triangular, dot, embedded, over_gaps,
@@ -19,7 +19,7 @@ use super::matrix::{
 use super::{Linalg, Vectors};
 use crate::array::Array;
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::prim::record::{
     add, broadcast, cast, concatenate, div, expand_dims, mul, neg, or_zeros, scale, slice_axis,
     sub, sum_of,
@@ -45,7 +45,6 @@ pub(super) fn jvp(
     Ok(match op {
         Linalg::Cholesky => vec![Some(cholesky_jvp(&outputs[0], da)?)],
         Linalg::Lu => vec![Some(lu_jvp(outputs, da)?), None, None],
-        Linalg::Qr if a.dtype().is_complex() => return Err(no_derivative_of_complex()),
         Linalg::Qr => {
             let (dq, dr) = qr_jvp(&outputs[0], &outputs[1], da)?;
             vec![Some(dq), Some(dr)]
@@ -91,7 +90,6 @@ pub(super) fn vjp(op: &Linalg, r: &Reverse<'_>) -> Result<Tangents> {
             Some(ct) => lu_vjp(outputs, ct)?,
             None => return none,
         },
-        Linalg::Qr if a.dtype().is_complex() => return Err(no_derivative_of_complex()),
         Linalg::Qr => qr_vjp(&outputs[0], &outputs[1], &filled(0), &filled(1))?,
         Linalg::Svd(Vectors::None) => match &cts[0] {
             Some(ct) => {
@@ -116,11 +114,6 @@ pub(super) fn vjp(op: &Linalg, r: &Reverse<'_>) -> Result<Tangents> {
             None => return none,
         },
     })])
-}
-
-fn no_derivative_of_complex() -> Error {
-    let detail = "of complex matrices there are no derivatives: their phases are not determined";
-    Error::NoDerivative { op: "qr", detail: detail.into() }
 }
 
 /// A·X = B: dA·X + A·dX = dB.
@@ -315,40 +308,44 @@ fn lu_vjp(outputs: &[Array], ct: &Array) -> Result<Array> {
     rows_of(&halves.joined(square, below, behind)?, places)
 }
 
-/// With A = (A₁ A₂), R = (R₁ R₂) and A₁ = Q·R₁: Qᵀ·dA₁·R₁⁻¹ = Qᵀ·dQ + dR₁·R₁⁻¹, a skew matrix and an
-/// upper triangle.
+/// With A = (A₁ A₂), R = (R₁ R₂) and A₁ = Q·R₁: Qᴴ·dA₁·R₁⁻¹ = Qᴴ·dQ + dR₁·R₁⁻¹, a skew matrix and an
+/// upper triangle with a real diagonal.
 fn qr_jvp(q: &Array, r: &Array, da: &Array) -> Result<(Array, Array)> {
     let k = r.shape()[r.rank() - 2];
     let r1 = slab(r, false, 0, k)?;
     let x = divide_by_triangular(&slab(da, false, 0, k)?, &r1, true, false)?;
-    let inner = dot(&transposed(q)?, &x)?;
-    let turn = skew(&part(&inner, Compare::Gt)?)?;
+    let inner = dot(&adjoint(q)?, &x)?;
+    let mut turn = skew(&part(&inner, Compare::Gt)?)?;
+    if inner.dtype().is_complex() {
+        turn = add(&turn, &embedded(&imaginary(&diagonal(&inner)?)?, inner.dtype())?)?;
+    }
     let outside = sub(&x, &dot(q, &inner)?)?;
     let dq = add(&dot(q, &turn)?, &outside)?;
-    let dr = sub(&dot(&transposed(q)?, da)?, &dot(&turn, r)?)?;
+    let dr = sub(&dot(&adjoint(q)?, da)?, &dot(&turn, r)?)?;
     Ok((dq, part(&dr, Compare::Le)?))
 }
 
 fn qr_vjp(q: &Array, r: &Array, gq: &Array, gr: &Array) -> Result<Array> {
     let rank = r.rank();
     let (k, n) = (r.shape()[rank - 2], r.shape()[rank - 1]);
-    let gr = part(gr, Compare::Le)?;
+    let gr = conj(&part(gr, Compare::Le)?)?;
     let (r1, gr1) = (slab(r, false, 0, k)?, slab(&gr, false, 0, k)?);
-    let (mut gq, mut behind) = (gq.clone(), None);
+    let (mut gq, mut behind) = (conj(gq)?, None);
     if n > k {
-        // A₂ = Q·R₂, so R₂ = Qᵀ·A₂.
+        // A₂ = Q·R₂, so R₂ = Qᴴ·A₂.
         let (r2, gr2) = (slab(r, false, k, n - k)?, slab(&gr, false, k, n - k)?);
-        gq = add(&gq, &dot(&dot(q, &r2)?, &transposed(&gr2)?)?)?;
+        gq = add(&gq, &dot(&dot(q, &r2)?, &adjoint(&gr2)?)?)?;
         behind = Some(dot(q, &gr2)?);
     }
-    let inner = sub(&dot(&gr1, &transposed(&r1)?)?, &dot(&transposed(q)?, &gq)?)?;
-    let strict = transposed(&part(&inner, Compare::Lt)?)?;
-    let mirrored = add(&part(&inner, Compare::Le)?, &strict)?;
+    let inner = sub(&dot(&gr1, &adjoint(&r1)?)?, &dot(&adjoint(q)?, &gq)?)?;
+    let strict = part(&inner, Compare::Lt)?;
+    let on_diagonal = embedded(&real_part(&diagonal(&inner)?)?, inner.dtype())?;
+    let mirrored = add(&add(&strict, &adjoint(&strict)?)?, &on_diagonal)?;
     let g = add(&gq, &dot(q, &mirrored)?)?;
-    let g1 = divide_by_triangular(&g, &transposed(&r1)?, false, false)?;
+    let g1 = divide_by_triangular(&g, &adjoint(&r1)?, false, false)?;
     match behind {
-        Some(behind) => concatenate(&[&g1, &behind], rank - 1),
-        None => Ok(g1),
+        Some(behind) => conj(&concatenate(&[&g1, &behind], rank - 1)?),
+        None => conj(&g1),
     }
 }
 

@@ -794,7 +794,7 @@ def abs(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.abs(mx.array([-1, 2]))
         array([1, 2], dtype=int32)
     """
-def adaptive_avg_pool(a: _Scalar | array, output_size: int | Sequence[int], *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def adaptive_avg_pool(a: _Scalar | array, output_size: None | int | Sequence[int | None], *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The means of parts that cover an image: as many along each spatial axis as `sizes` says, one entry for all or one an
     axis.
 
@@ -813,7 +813,7 @@ def adaptive_avg_pool(a: _Scalar | array, output_size: int | Sequence[int], *, d
         array([[[1.5],
                 [2.5]]], dtype=float32)
     """
-def adaptive_max_pool(a: _Scalar | array, output_size: int | Sequence[int], *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def adaptive_max_pool(a: _Scalar | array, output_size: None | int | Sequence[int | None], *, data_format: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The largest elements of parts that cover an image; see `adaptive_avg_pool`.
 
     Shapes:
@@ -1090,7 +1090,7 @@ def atleast_3d(*arys: _Scalar | array, stream: _StreamOrDevice | None = ...) -> 
         >>> mx.atleast_3d(mx.array([1, 2])).shape
         (1, 2, 1)
     """
-def bartlett(M: int, *, stream: _StreamOrDevice = ...) -> array:
+def bartlett(M: int, *, stream: _StreamOrDevice | None = ...) -> array:
     """The Bartlett window of `size` points, a triangle: 1 − |t| for t from −1 to 1, as `float32`.
 
     Example:
@@ -1156,7 +1156,7 @@ def bitwise_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice 
         >>> mx.bitwise_xor(mx.array([4, 5]), 1)
         array([5, 4], dtype=int32)
     """
-def blackman(M: int, *, stream: _StreamOrDevice = ...) -> array:
+def blackman(M: int, *, stream: _StreamOrDevice | None = ...) -> array:
     """The Blackman window of `size` points: 0.42 + 0.5·cos πt + 0.08·cos 2πt for t from −1 to 1, as
     `float32`.
 
@@ -1237,10 +1237,11 @@ def cdist(a: _Scalar | array, b: _Scalar | array, p: float = ..., *, stream: _St
     `[.., n, d]` and `[.., m, d]` give `[.., n, m]`; the leading axes broadcast.
 
     Dtypes:
-    The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`.
+    The arrays promote; integers and bool are taken as `float32`; half types are computed in `float32`. The distances
+    of complex vectors are real.
 
     Errors:
-    For arrays without vectors, vectors that differ in size, complex numbers, and a negative `p`.
+    For arrays without vectors, vectors that differ in size, and a negative `p`.
 
     Example:
         >>> mx.cdist(mx.array([[0.0, 0.0]]), mx.array([[3.0, 4.0], [0.0, 1.0]]))
@@ -1484,7 +1485,8 @@ def cov(m: _Scalar | array, rowvar: bool = ..., bias: bool = ..., ddof: float | 
     is conjugated.
 
     Errors:
-    For more than two axes, and weights of another length.
+    For more than two axes, a `ddof` that is no integer, `frequencies` that are not integers, and weights of another
+    length.
 
     Example:
         >>> mx.cov(mx.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -1996,8 +1998,8 @@ def gather_mm(a: _Scalar | array, b: _Scalar | array, /, lhs_indices: _Scalar | 
     the indices broadcast, and the last two axes multiply, as in `matmul`.
 
     Errors:
-    Where indices are not integers or the operands not floats; when it runs where an index is out of
-    range.
+    Where indices are not integers or the operands neither floats nor complex numbers; when it runs where an index is
+    out of range.
 
     Example:
         >>> a, b = mx.ones((2, 1, 3)), mx.stack([mx.zeros((3, 1)), mx.ones((3, 1))])
@@ -2149,14 +2151,14 @@ def hadamard_transform(a: _Scalar | array, scale: float | None = ..., stream: _S
         >>> mx.hadamard_transform(mx.array([1.0, 0.0]), scale=1.0)
         array([1, 1], dtype=float32)
     """
-def hamming(M: int, *, stream: _StreamOrDevice = ...) -> array:
+def hamming(M: int, *, stream: _StreamOrDevice | None = ...) -> array:
     """The Hamming window of `size` points: 0.54 + 0.46·cos πt for t from −1 to 1, as `float32`.
 
     Example:
         >>> mx.hamming(3)
         array([0.08, 1, 0.08], dtype=float32)
     """
-def hanning(M: int, *, stream: _StreamOrDevice = ...) -> array:
+def hanning(M: int, *, stream: _StreamOrDevice | None = ...) -> array:
     """The Hann window of `size` points: 0.5 + 0.5·cos πt for t from −1 to 1, as `float32`.
 
     Example:
@@ -2291,17 +2293,18 @@ def inner(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = .
         >>> mx.inner(mx.array([1, 2]), mx.array([3, 4]))
         array(11, dtype=int32)
     """
-def interp(x: _Scalar | array, xp: _Scalar | array, fp: _Scalar | array, left: float | None = ..., right: float | None = ..., period: float | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def interp(x: _Scalar | array, xp: _Scalar | array, fp: _Scalar | array, left: Any = ..., right: Any = ..., period: float | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """The values at `x` of the straight lines through the points `(xp, fp)`, which are in ascending order; NaN at NaN.
 
     Shapes:
     `xp` and `fp` are vectors of one size; the result has the shape of `x`.
 
     Dtypes:
-    All promote to floats; half types are computed in `float32`.
+    All promote to floats; half types are computed in `float32`. `fp` may be complex, and `x` and `xp` are real.
 
     Errors:
-    Where there are no points, `xp` and `fp` differ, a period is 0 or no number, and for complex numbers.
+    Where there are no points, `xp` and `fp` differ, a period is 0 or no number, for complex `x` and `xp`, and for
+    complex numbers outside of real points.
 
     Example:
         >>> mx.interp(mx.array([0.5, 2.0]), mx.array([0.0, 1.0, 3.0]), mx.array([1.0, 2.0, 0.0]))
@@ -2576,7 +2579,7 @@ def logcumsumexp(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., 
         >>> mx.logcumsumexp(mx.array([0.0, 0.0]))
         array([0, 0.693147], dtype=float32)
     """
-def logical_and(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+def logical_and(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """Whether both are true; numbers are true where they are not 0.
 
     Example:
@@ -2590,14 +2593,14 @@ def logical_not(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.logical_not(mx.array([True, False]))
         array([False, True], dtype=bool)
     """
-def logical_or(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+def logical_or(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """Whether either is true; numbers are true where they are not 0.
 
     Example:
         >>> mx.logical_or(mx.array([True, False]), False)
         array([True, False], dtype=bool)
     """
-def logical_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = ...) -> array:
+def logical_xor(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice | None = ...) -> array:
     """Whether one of them is true; numbers are true where they are not 0.
 
     Example:
@@ -2615,12 +2618,12 @@ def logit(a: _Scalar | array, eps: float | None = ..., *, stream: _StreamOrDevic
         >>> mx.logit(mx.array([0.25, 0.5]))
         array([-1.09861, 0], dtype=float32)
     """
-def logspace(start: float, stop: float, num: int = ..., base: float = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice = ...) -> array:
+def logspace(start: Any, stop: Any, num: int = ..., base: float = ..., dtype: Dtype | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`count` numbers from base^start to base^stop, both included, whose logarithms are evenly spaced. They are computed
-    in `float64`, on the CPU.
+    in `float64`, on the CPU. Ends may be complex, which gives points of a spiral.
 
     Errors:
-    Where `dtype` is neither an integer nor a float.
+    Where the dtype is bool, or the ends are complex and the dtype is not.
 
     Example:
         >>> mx.logspace(0, 2, 3)
@@ -2842,10 +2845,7 @@ def multiply(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = .
         array([3, 6], dtype=int32)
     """
 def nan_to_num(a: _Scalar | array, nan: float = ..., posinf: float | None = ..., neginf: float | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """x with numbers in place of NaN and infinities; integers as they are.
-
-    Errors:
-    For complex numbers.
+    """x with numbers in place of NaN and infinities; integers as they are. Of complex numbers both parts are replaced.
 
     Example:
         >>> mx.nan_to_num(mx.array([mx.nan, 1.0]), nan=0.5)
@@ -3429,18 +3429,19 @@ def scan(f: Any, init: Any, xs: Any = ..., length: int | None = ..., reverse: bo
         >>> total, sums
         (array(6, dtype=int32), array([1, 3, 6], dtype=int32))
     """
-def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, side: str = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def searchsorted(sorted_sequence: _Scalar | array, values: _Scalar | array, /, side: str = ..., sorter: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """For each value the index in a sorted vector before which it keeps that sorted.
 
     Shapes:
-    The result has the shape of `values`.
+    The result has the shape of `values`. Of more sorted vectors, `[.., n]`, each is for the values at the same place of
+    `[.., k]`.
 
     Dtypes:
     Gives `uint32`. Vector and values promote; NaN comes last. Complex numbers are ordered by their real parts, and
     where these are equal by their imaginary ones.
 
     Errors:
-    Where `sorted` is not a vector.
+    Where `sorted` has no axis, or more than one, of which all but the last are not those of `values`.
 
     Example:
         >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([0, 3, 9]))
@@ -3453,7 +3454,7 @@ def segment_max(a: _Scalar | array, segment_ids: _Scalar | array, num_segments: 
     As `segment_sum`.
 
     Errors:
-    As `segment_sum`, and for complex numbers.
+    As `segment_sum`.
 
     Example:
         >>> mx.segment_max(mx.array([1.0, 2.0, 4.0]), mx.array([0, 1, 0]), 2)
@@ -3512,7 +3513,7 @@ def segmented_mm(a: _Scalar | array, b: _Scalar | array, segments: _Scalar | arr
     a `[m, k]`, b `[k, n]` and segments `[.., 2]` give `[.., m, n]`.
 
     Errors:
-    Where segments are not pairs of integers, or the operands not matrices of floats.
+    Where segments are not pairs of integers, or the operands not matrices of floats or complex numbers.
 
     Example:
         >>> mx.segmented_mm(mx.ones((1, 4)), mx.ones((4, 1)), mx.array([[0, 1], [1, 4]])).flatten()
@@ -4006,6 +4007,9 @@ def var(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., keepdims:
     """
 def vecdot(a: _Scalar | array, b: _Scalar | array, axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The sum of products over one axis of both operands, the conjugate of `a` with `b`.
+
+    Errors:
+    Where an operand has no axis, or there is no such axis.
 
     Example:
         >>> mx.vecdot(mx.array([[1, 2], [3, 4]]), mx.array([[1, 1], [1, 1]]))

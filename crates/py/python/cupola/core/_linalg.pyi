@@ -52,7 +52,7 @@ def qr(a: _Scalar | array) -> tuple[array, array]:
     Where `a` has less than two axes or another dtype.
 
     Derivatives:
-    Of real matrices, where the first columns do not depend on each other.
+    Where the first columns do not depend on each other. Of complex matrices the diagonal of R stays real.
     """
 def slogdet(a: _Scalar | array) -> tuple[array, array]:
     """The signs of the determinants of square matrices, and the logarithms of their sizes: 0 and −∞ of

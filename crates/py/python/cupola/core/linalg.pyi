@@ -153,14 +153,18 @@ def inv(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         array([[0.5, -0.125],
                [0, 0.25]], dtype=float32)
     """
-def lstsq(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
-    """The X of least squares: the one of least length of those for which A·X is closest to B.
+def lstsq(a: _Scalar | array, b: _Scalar | array, *, full: bool = ..., stream: _StreamOrDevice | None = ...) -> Any:
+    """The X of least squares: the one of least length of those for which A·X is closest to B. `full=True` gives, as NumPy
+    does, a tuple of X, residuals, rank and singular values: the residuals are the sums of the squares of A·X − B, one for
+    each column of B, also where NumPy has none.
 
     Shapes:
-    `a` is `[.., m, n]`, `b` a vector `[m]` or `[.., m, k]`.
+    `a` is `[.., m, n]`, `b` a vector `[m]` or `[.., m, k]`. Residuals are `[.., k]`, and `[.., 1]` of a vector; the rank
+    is `[..]`, the singular values are `[.., min(m, n)]`.
 
     Dtypes:
-    The operands promote, to `float32` or `float64`.
+    The operands promote, to `float32`, `float64` or `complex64`. The rank is `int32`; residuals and singular values are
+    real.
 
     Errors:
     Where shapes or dtypes do not fit; when it is computed where an element of A is not finite.
@@ -169,6 +173,9 @@ def lstsq(a: _Scalar | array, b: _Scalar | array, *, stream: _StreamOrDevice = .
         >>> a, b = mx.ones((4, 1)), mx.array([1.0, 2.0, 3.0, 6.0])
         >>> mx.round(mx.linalg.lstsq(a, b), 4)
         array([3], dtype=float32)
+        >>> _, residuals, rank, _ = mx.linalg.lstsq(a, b, full=True)
+        >>> mx.round(residuals, 3), rank
+        (array([14], dtype=float32), array(1, dtype=int32))
     """
 def lu(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, array, array]:
     """P, L and U with A = (L·U)\\[P\\]: rows of L·U in the order P, as `uint32`; L lower triangular with ones on
@@ -273,7 +280,7 @@ def qr(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> tuple[array, arr
     Where `a` has less than two axes or another dtype.
 
     Derivatives:
-    Of real matrices, where the first columns do not depend on each other.
+    Where the first columns do not depend on each other. Of complex matrices the diagonal of R stays real.
 
     Example:
         >>> a = mx.array([[4.0, 2.0], [2.0, 5.0]])

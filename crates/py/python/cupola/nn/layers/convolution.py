@@ -39,6 +39,8 @@ class Convolution(Module):
     ) -> None:
         super().__init__()
         self._data_format = checked_format(self, data_format)
+        if groups == 0:
+            raise ZeroDivisionError("The number of groups must not be 0")
         if in_channels % (groups or 1) != 0:
             raise ValueError(
                 f"The number of input channels ({in_channels}) must be divisible by the number of "
