@@ -134,7 +134,7 @@ impl Bench {
             let mut out = vec![0.0f32; dy.len()];
             let packed = PackedConv::new(p, ConvRole::Forward, &w);
             self.row(&format!("{name} Forward packed"), flops, || {
-                packed.run(&x, Out::new(&mut out), ConvTail::default(), None);
+                assert!(packed.run(&x, Out::new(&mut out), ConvTail::default(), None));
             });
         }
     }

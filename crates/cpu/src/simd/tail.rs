@@ -40,8 +40,8 @@ impl<T: Copy> Tail<'_, T> {
         Tail { bias, ..*self }
     }
 
-    /// That of the lanes from one on.
-    pub(super) fn from_lane(&self, lane: usize) -> Self {
+    /// The same for the lanes from one on.
+    pub(super) fn of_lanes_from(&self, lane: usize) -> Self {
         match self.bias {
             Bias::Lanes(bias) => self.with(Bias::Lanes(bias.wrapping_add(lane))),
             Bias::None | Bias::Rows(_) => *self,

@@ -84,6 +84,7 @@ unsafe fn every<V: Vector>(x: f32) -> V {
 /// # Safety
 /// The instruction set is present, and the pointers reach what the sizes say. So it is for the next two.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
 unsafe fn point_weights<V: Vector>(w: PointWeights<V::Elem>) {
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
@@ -112,6 +113,7 @@ unsafe fn point_weights<V: Vector>(w: PointWeights<V::Elem>) {
 /// # Safety
 /// As above.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // As above.
 unsafe fn point_inputs<V: Vector, L: Load<V> + Element<Acc = V::Elem>>(p: PointInputs<'_, L>) {
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
@@ -171,7 +173,7 @@ unsafe fn point_sums<V: Vector>(s: PointSums<'_, V::Elem>) -> bool {
                     std::array::from_fn(|row| along(std::array::from_fn(|c| columns[c][row])));
                 let mut sums = [[top[0]], [top[1]], [bottom[0]], [bottom[1]]];
                 all = sums.iter().fold(all, |all, [sum]| sum.maximum(all));
-                s.tail.from_lane(at).apply(&mut sums, |p| V::load(p));
+                s.tail.of_lanes_from(at).apply(&mut sums, |p| V::load(p));
                 let left = s.channels - at;
                 for ([sum], &to) in sums.into_iter().zip(tile) {
                     if to.is_null() {
@@ -191,7 +193,7 @@ unsafe fn point_sums<V: Vector>(s: PointSums<'_, V::Elem>) -> bool {
         let mut lanes = [V::Elem::default(); 16];
         all.store(lanes.as_mut_ptr());
         // What nothing was written to is 0.
-        !lanes.iter().all(|x| x == x)
+        lanes.iter().any(|x| x.partial_cmp(x).is_none())
     }
 }
 
