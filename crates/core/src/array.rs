@@ -124,8 +124,8 @@ pub(crate) enum Progress {
 pub(crate) struct Value {
     pub buffer: Buffer,
     pub layout: Layout,
-    /// The least and the largest of integers that the host gave: then indices need not be looked at
-    /// again by a device that would tell late.
+    /// The least and the largest of integers that the host gave, or that follow from such: then indices need not be
+    /// looked at again by a device that would tell late.
     pub range: Option<(i64, i64)>,
 }
 

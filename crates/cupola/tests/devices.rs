@@ -187,6 +187,12 @@ fn an_index_outside_its_axis_is_an_error() -> Result<()> {
                 on(device, || ops::take(&ramp(&[10, 2]), &fine, Some(0)))?.to_vec::<f32>()?;
             assert_eq!(read, [-2.5, -2.25, 1.5, 1.75]);
         }
+        // What a plan counted there is known, too.
+        let counted = on(device, || ops::arange(0, 12, 1))?;
+        cupola::wait(&[counted.clone()])?;
+        let known = on(device, || ops::take(&ramp(&[10, 2]), &counted, Some(0)));
+        assert!(known.err().unwrap().to_string().contains("at position [10]"));
+        assert!(on(device, || ops::take(&ramp(&[12, 2]), &counted, Some(0))).is_ok());
     }
     Ok(())
 }

@@ -133,7 +133,8 @@ pub(super) fn finish(
         if is_early { last } else { last + 1 }
     });
     let own = most(executables.iter().map(|executable| executable.own()).collect());
-    let makers = if late.is_empty() { Vec::new() } else { makers(&steps, slots.len()) };
+    let are_wanted = !late.is_empty() || gives_integers(&steps, &outputs);
+    let makers = if are_wanted { makers(&steps, slots.len()) } else { Vec::new() };
     Plan {
         runs: AtomicU64::new(0),
         steps,
@@ -234,6 +235,15 @@ fn risks<S: Borrow<Step>>(steps: &[S]) -> (Vec<usize>, Vec<LateCheck>) {
         }
     }
     (risks, late)
+}
+
+/// Whether an output is of integers that a step makes: they may be indices of another plan.
+fn gives_integers(steps: &[Arc<Step>], outputs: &[OutputSpec]) -> bool {
+    let is_output = |slot| outputs.iter().any(|output| output.access.slot == slot);
+    steps.iter().any(|step| {
+        let mut made = step.outputs.iter().zip(&step.prepared.segment.outputs);
+        made.any(|(out, operand)| operand.aval.dtype.is_integer() && is_output(out.slot))
+    })
 }
 
 /// The step that writes to each slot; none where several write parts of it.

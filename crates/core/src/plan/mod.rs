@@ -68,7 +68,7 @@ pub(crate) struct Plan {
     own: Vec<Vec<usize>>,
     /// Indices that the device looks at, and tells late if they are wrong.
     late: Vec<LateCheck>,
-    /// The one step that writes to each slot; empty where nothing is looked at late.
+    /// The one step that writes to each slot; empty where nothing is looked at late and no output is of integers.
     makers: Vec<Option<u32>>,
     device: Device,
     /// What the steps do, once somebody has listened to a run.

@@ -2,6 +2,8 @@
 //! of what a plan makes of that on its way to an index. So a device that would tell late of an index
 //! outside its axis need not be waited for.
 
+use std::cell::Cell;
+
 use super::{LateCheck, Parameters, Plan, Step};
 use crate::array::Value;
 use crate::backend::{Body, Kernel, Reg};
@@ -13,19 +15,38 @@ type Range = (i64, i64);
 
 /// How many steps lie between what the host gave and an index, at most.
 const DEPTH: usize = 8;
+/// How many registers of programs are looked at for one range, at most: programs may read one twice, over and over.
+const LOOKS: u32 = 256;
 
 impl Plan {
     /// Whether no index can be outside its axis.
     pub(super) fn indices_are_known(&self, leaves: &[Value], parameters: &dyn Parameters) -> bool {
-        let known = Known { plan: self, leaves, parameters };
         self.late.iter().all(|check| match check {
             LateCheck::Indices { slot, bound } => {
+                let known = Known::of(self, leaves, parameters);
                 known.slot(*slot, DEPTH).is_some_and(|(least, most)| {
                     least >= 0 && usize::try_from(most).is_ok_and(|most| most < *bound)
                 })
             }
             LateCheck::Inside => false,
         })
+    }
+
+    /// The range of all that a run leaves in a slot, where that is of integers.
+    pub(super) fn range(
+        &self,
+        slot: u32,
+        leaves: &[Value],
+        parameters: &dyn Parameters,
+    ) -> Option<Range> {
+        if let Some(leaf) = leaves.get(slot as usize) {
+            return leaf.range;
+        }
+        let maker = self.makers.get(slot as usize).copied().flatten()?;
+        let step = &self.steps[maker as usize];
+        let at = step.outputs.iter().position(|out| out.slot == slot)?;
+        let is_integer = step.prepared.segment.outputs[at].aval.dtype.is_integer();
+        is_integer.then(|| Known::of(self, leaves, parameters).slot(slot, DEPTH))?
     }
 }
 
@@ -41,9 +62,15 @@ struct Known<'a> {
     plan: &'a Plan,
     leaves: &'a [Value],
     parameters: &'a dyn Parameters,
+    /// How many registers are still looked at.
+    looks: Cell<u32>,
 }
 
-impl Known<'_> {
+impl<'a> Known<'a> {
+    fn of(plan: &'a Plan, leaves: &'a [Value], parameters: &'a dyn Parameters) -> Self {
+        Known { plan, leaves, parameters, looks: Cell::new(LOOKS) }
+    }
+
     /// The range of all that lies in a slot.
     fn slot(&self, slot: u32, depth: usize) -> Option<Range> {
         if let Some(leaf) = self.leaves.get(slot as usize) {
@@ -85,6 +112,7 @@ impl Known<'_> {
 
     /// The range of a register of a step's elementwise program.
     fn register(&self, code: &Code<'_>, register: Reg, depth: usize) -> Option<Range> {
+        self.looks.set(self.looks.get().checked_sub(1)?);
         let Code { step, body, first } = code;
         let at = usize::from(register);
         let (inputs, scalars) = (body.inputs.len(), body.scalars.len());

@@ -416,7 +416,7 @@ impl Plan {
                 strides: spec.strides.clone(),
                 offset: memory.resolve(&spec.access, parameters),
             },
-            range: memory.leaves.get(spec.access.slot as usize).and_then(|leaf| leaf.range),
+            range: self.range(spec.access.slot, memory.leaves, parameters),
         };
         self.outputs.iter().map(value).collect()
     }
