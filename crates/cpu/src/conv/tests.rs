@@ -330,12 +330,12 @@ fn winograd_of_any_size() {
         for (batch, groups, ci, co) in [(1, 1, 16, 130), (3, 2, 9, 17), (5, 1, 33, 8)] {
             let mut p = problem(batch, ci * groups, co * groups, &size, 3);
             (p.groups, p.flip) = (groups, i % 2 == 1);
-            for d in 0..2 {
+            for (d, &size) in size.iter().enumerate() {
                 let (before, after) = (rng.below(4), rng.below(4));
-                let (before, after) =
-                    if size[d] + before + after < 3 { (1, 1) } else { (before, after) };
+                let is_short = size + before + after < 3;
+                let (before, after) = if is_short { (1, 1) } else { (before, after) };
                 p.padding[d] = (before, after);
-                p.output[d] = size[d] + before + after - 2;
+                p.output[d] = size + before + after - 2;
             }
             let c = case(p, &mut rng);
             FORCED.set(Some(Way::Winograd));
