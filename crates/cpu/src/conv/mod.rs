@@ -241,15 +241,16 @@ impl<T: Element + ToPoints> PackedConv<T> {
 
 impl<A: Tiled> Path<A> {
     fn new<T: Element<Acc = A>>(geo: &Geometry, isa: Isa, w: &[T]) -> Self {
-        let direct = Images::new::<A>(geo, isa).cost.min(Channels::new::<A>(geo, isa).cost);
-        let winograd = Winograd::new::<A>(geo, isa);
-        #[cfg(not(test))]
-        let winograd = winograd.filter(|winograd| winograd.cost < direct);
+        let is_cheaper = |winograd: &Winograd| {
+            let (images, channels) = (Images::new::<A>(geo, isa), Channels::new::<A>(geo, isa));
+            winograd.cost < images.cost.min(channels.cost)
+        };
         #[cfg(test)]
-        let winograd = winograd.filter(|winograd| match tests::FORCED.get() {
-            None => winograd.cost < direct,
+        let is_cheaper = |winograd: &Winograd| match tests::FORCED.get() {
+            None => is_cheaper(winograd),
             Some(way) => way == tests::Way::Winograd,
-        });
+        };
+        let winograd = Winograd::new::<A>(geo, isa).filter(is_cheaper);
         let Some(winograd) = winograd else { return Self::direct(geo, isa, w) };
         let packed = winograd.pack(geo, &Weights::pack(geo, isa, &winograd.widths(), w));
         Path::Winograd(winograd, packed)
