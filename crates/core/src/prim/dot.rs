@@ -3,8 +3,8 @@
 use super::batch::on_batch;
 use super::record::{cast, flatten, move_axis, unflatten};
 use super::{
-    Accumulates, Argument, Avals, Batched, Diff, Facts, Linearity, Primitive, Sizes, expect_inputs,
-    one,
+    Accumulates, Argument, Avals, Batched, Diff, Elementwise, Facts, Linearity, Movement, Op,
+    Primitive, Sizes, expect_inputs, one,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -92,7 +92,9 @@ impl Primitive for Dot {
 }
 
 /// The cotangent of a is ct·bᵀ, that of b is aᵀ·ct. Where the result is wider than the operands,
-/// the product is taken at the wider dtype, so that the cotangent loses nothing on its way in.
+/// the product is taken at the wider dtype, so that the cotangent loses nothing on its way in. That of
+/// a transposed operand is computed transposed, so that the gradient of what was transposed lies in
+/// memory as that does: (ct·bᵀ)ᵀ is b·ctᵀ.
 fn transpose(dot: &Dot, inputs: &[Array], operand: usize, ct: &Array) -> Result<Option<Array>> {
     let narrow = inputs[0].dtype();
     let wide = narrow.promote(ct.dtype());
@@ -101,9 +103,29 @@ fn transpose(dot: &Dot, inputs: &[Array], operand: usize, ct: &Array) -> Result<
     } else {
         Dot { accumulate: wide.accumulator(), result: wide, ..*dot }
     };
-    let swapped = |x: &Array| move_axis(x, x.rank() - 1, x.rank() - 2);
-    let ct = cast(ct, wide)?;
-    let other = swapped(&cast(&inputs[1 - operand], wide)?)?;
-    let factors = if operand == 0 { [&ct, &other] } else { [&other, &ct] };
-    Ok(Some(cast(&Array::apply(product, &factors)?, narrow)?))
+    let (ct, other) = (cast(ct, wide)?, cast(&inputs[1 - operand], wide)?);
+    let found = match (operand, is_transposed(&inputs[operand])) {
+        (0, false) => Array::apply(product, &[&ct, &swapped(&other)?])?,
+        (0, true) => swapped(&Array::apply(product, &[&other, &swapped(&ct)?])?)?,
+        (_, false) => Array::apply(product, &[&swapped(&other)?, &ct])?,
+        (_, true) => swapped(&Array::apply(product, &[&swapped(&ct)?, &other])?)?,
+    };
+    Ok(Some(cast(&found, narrow)?))
+}
+
+/// `x` with its last two axes swapped.
+fn swapped(x: &Array) -> Result<Array> {
+    move_axis(x, x.rank() - 1, x.rank() - 2)
+}
+
+/// Whether `x` is recorded as another array with its last two axes swapped, cast or not.
+fn is_transposed(x: &Array) -> bool {
+    let mut x = x.clone();
+    while let Op::Elementwise(Elementwise::Cast(_)) = &x.node.op {
+        let Some(uncast) = x.node.state().inputs.first().cloned() else { return false };
+        x = uncast;
+    }
+    let Op::Movement(Movement::Transpose(axes)) = &x.node.op else { return false };
+    let lead = axes.len().saturating_sub(2);
+    axes[..lead].iter().copied().eq(0..lead) && axes[lead..] == [lead + 1, lead]
 }
