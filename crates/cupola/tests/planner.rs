@@ -167,6 +167,47 @@ fn an_optimiser_step_is_one_step() -> Result<()> {
 }
 
 #[test]
+fn what_continues_the_gradient_of_weights_lies_as_they_do() -> Result<()> {
+    let (w, bias, m) = (ramp(&[24, 16]), ramp(&[24]), ramp(&[24, 16]));
+    let narrow = |x: &Array| ops::astype(x, DType::BF16);
+    let turned = |x: &Array| ops::transpose(x, ());
+    let layers: [&dyn Fn(&Array, &Array) -> Result<Array>; 4] = [
+        &|x, w| ops::matmul(x, &turned(w)?),
+        &|x, w| ops::addmm(&bias, x, &turned(w)?, 1.0, 1.0),
+        &|x, w| ops::matmul(&narrow(x)?, &narrow(&turned(w)?)?),
+        &|_, w| ops::matmul(&turned(w)?, &ramp(&[24, 8])),
+    ];
+    for (number, layer) in layers.into_iter().enumerate() {
+        for lead in [&[8_usize][..], &[2, 4]] {
+            let x = ramp(&[lead, &[16]].concat());
+            let loss = |w: &Array| ops::sum(&ops::square(&layer(&x, w)?)?, (), false);
+            let slope = grad(|w: &[Array]| Ok(vec![loss(&w[0])?]), &[0])(&[w.clone()])?;
+            // The optimiser reads weights, gradient and moment in one order: in one step, or with the product.
+            let moment = &(&m * 0.9) + &slope[0];
+            let plan = explain(&[&w - &(&moment * 0.1), moment])?;
+            let own =
+                |(aval, _): &&(Aval, u32)| aval.shape[..] == [16, 24] && aval.dtype == DType::F32;
+            for step in &plan.steps {
+                assert_eq!(step.outputs.iter().find(own), None, "layer {number}: {plan}");
+            }
+            // By a difference along one weight.
+            let h = 1e-2;
+            let mut near = vec![0.0f32; 24 * 16];
+            near[37] = h;
+            let near = Array::from_vec(near, [24, 16])?;
+            let apart = &loss(&(&w + &near))? - &loss(&(&w - &near))?;
+            let want = apart.item::<f32>()? / (2.0 * h);
+            let got = slope[0].to_vec::<f32>()?[37];
+            assert!(
+                (got - want).abs() <= 0.05 * want.abs().max(1.0),
+                "layer {number}: {got}, {want}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn memory_does_not_grow_and_is_taken_over() -> Result<()> {
     let _turn = counting();
     let cpu = backend(Device::CPU)?;

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::precision::MatmulPrecision;
 use crate::prim::Dot;
 use crate::prim::call::as_one::as_one;
+use crate::prim::dot::{swapped, transposed};
 use crate::shape::{Dims, Shape, normalize_axis};
 
 /// The matrix product over the last two axes.
@@ -129,7 +130,13 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
             // Numbers that may be others in the next step are no part of a body.
             return whole(c, a, b);
         }
-        as_one("addmm", &[dot.precision as u64], &[c, a, b], |x| whole(&x[0], &x[1], &x[2]))
+        // What is transposed is transposed in the body, whose derivatives see it then.
+        let inner = transposed(b);
+        let parameters = [dot.precision as u64, u64::from(inner.is_some())];
+        as_one("addmm", &parameters, &[c, a, inner.as_ref().unwrap_or(b)], |x| match inner {
+            Some(_) => whole(&x[0], &x[1], &swapped(&x[2])?),
+            None => whole(&x[0], &x[1], &x[2]),
+        })
     })
 }
 

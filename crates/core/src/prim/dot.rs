@@ -114,7 +114,7 @@ fn transpose(dot: &Dot, inputs: &[Array], operand: usize, ct: &Array) -> Result<
 }
 
 /// `x` with its last two axes swapped.
-fn swapped(x: &Array) -> Result<Array> {
+pub(crate) fn swapped(x: &Array) -> Result<Array> {
     move_axis(x, x.rank() - 1, x.rank() - 2)
 }
 
@@ -125,7 +125,13 @@ fn is_transposed(x: &Array) -> bool {
         let Some(uncast) = x.node.state().inputs.first().cloned() else { return false };
         x = uncast;
     }
-    let Op::Movement(Movement::Transpose(axes)) = &x.node.op else { return false };
+    transposed(&x).is_some()
+}
+
+/// The array that `x` is recorded as with the last two axes swapped.
+pub(crate) fn transposed(x: &Array) -> Option<Array> {
+    let Op::Movement(Movement::Transpose(axes)) = &x.node.op else { return None };
     let lead = axes.len().saturating_sub(2);
-    axes[..lead].iter().copied().eq(0..lead) && axes[lead..] == [lead + 1, lead]
+    let swaps = axes[..lead].iter().copied().eq(0..lead) && axes[lead..] == [lead + 1, lead];
+    x.node.state().inputs.first().filter(|_| swaps).cloned()
 }

@@ -16,6 +16,8 @@ use crate::threads::parallel_for;
 
 /// Cycles worth a task of its own.
 const TASK: f64 = 20_000.0;
+/// Bytes that a core reads in a cycle where none of its caches has them.
+const FAR_BYTES: f64 = 4.0;
 /// The most tasks of a convolution: what many threads share well.
 const TASKS: usize = 128;
 /// Bytes of an image's part that a task copies.
@@ -74,7 +76,8 @@ impl Channels {
             Some(d) => tables[d].chunk_by(Taps::is_like).map(<[Taps]>::len).max().unwrap_or(1),
         };
         let together = (inner.output * alike).clamp(1, POSITIONS);
-        let Split { vectors, cost: step, .. } = set.split(together, geo.c_out.div_ceil(set.lanes));
+        let Split { vectors, cost: step, .. } =
+            set.split(together, geo.c_out.div_ceil(set.lanes), Rows::Listed);
         let tall = set.rows[vectors.first().map_or(1, |&v| v) - 1];
         let taps = |table: &Vec<Taps>| table.iter().map(|t| t.count as f64).sum::<f64>();
         let outer: f64 = tables[..last].iter().map(taps).product();
@@ -89,8 +92,10 @@ impl Channels {
         let a_row = step * inner.output as f64 / together as f64;
         let image = outer * depth * a_row + calls + padded as f64 * 0.15;
         // A task reads its part of the image and of the weights: what is larger is cut more often.
-        let tasks = (image / TASK).min(TASKS.div_ceil(geo.batch.max(1)) as f64).max(1.0);
         let (inputs, weights) = (padded as f64, (geo.taps() * geo.c_in * geo.c_out) as f64);
+        // Of few positions the weights take longer to come than to be multiplied.
+        let work = image.max(weights * size_of::<T>() as f64 / FAR_BYTES);
+        let tasks = (work / TASK).min(TASKS.div_ceil(geo.batch.max(1)) as f64).max(1.0);
         let by_traffic = (tasks * inputs / weights.max(1.0)).sqrt().clamp(1.0, rows as f64);
         // No less than the tiles are tall.
         let least = tall.div_ceil((geo.outputs() / rows).max(1)).min(rows);

@@ -46,7 +46,7 @@ impl Images {
         let elements = geo.inputs() * geo.c_in + geo.outputs() * geo.c_out;
         let moves = (elements * geo.groups * block) as f64 * 0.4;
         let calls = (geo.outputs() * geo.groups * tiles.len()) as f64 * 40.0;
-        let step: f64 = tiles.iter().map(|&m| set.cost(m, vectors)).sum();
+        let step: f64 = tiles.iter().map(|&m| set.cost(m, vectors, Rows::Together)).sum();
         let inner = &geo.axes[geo.axes.len() - 1];
         Images {
             isa,

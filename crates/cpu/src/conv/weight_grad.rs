@@ -162,8 +162,8 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 .collect()
         };
         let (as_lanes, as_rows) = (cut(set.lanes), cut(1));
-        let by_patch = set.split(geo.c_out, as_lanes.len());
-        let by_channel = set.split(as_rows.len(), geo.c_out.div_ceil(set.lanes));
+        let by_patch = set.split(geo.c_out, as_lanes.len(), Rows::Together);
+        let by_channel = set.split(as_rows.len(), geo.c_out.div_ceil(set.lanes), Rows::Listed);
         // Sums of patches lie as weights do, and those of channels have to be turned.
         let turning = if is_one { TURNING } else { 1.0 };
         let patch_lanes = by_patch.cost <= by_channel.cost * turning;

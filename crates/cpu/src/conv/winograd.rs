@@ -72,7 +72,7 @@ impl Winograd {
         let (all_rows, all) = (geo.batch * tiles[0], geo.batch * tiles[0] * tiles[1]);
         let (wide_in, wide_out) = (geo.c_in.div_ceil(set.lanes), geo.c_out.div_ceil(set.lanes));
         let tallest = set.rows.iter().max().copied().unwrap_or(1);
-        let Split { vectors, .. } = set.split(all.min(tallest), wide_out);
+        let Split { vectors, .. } = set.split(all.min(tallest), wide_out, Rows::Listed);
         let tall = set.rows[vectors.first().map_or(1, |&v| v) - 1];
         let a_tile = POINTS * pitch(geo, set.lanes) * size_of::<T>();
         let together = (INPUT_BYTES / a_tile / tall).clamp(1, KERNELS) * tall;
@@ -83,8 +83,10 @@ impl Winograd {
             _ => 1,
         };
         let heights = even_parts(all.min(together), tall);
-        let step: f64 =
-            heights.iter().flat_map(|&m| vectors.iter().map(move |&v| set.cost(m, v))).sum();
+        let step: f64 = heights
+            .iter()
+            .flat_map(|&m| vectors.iter().map(move |&v| set.cost(m, v, Rows::Listed)))
+            .sum();
         let blocks = all as f64 / all.min(together) as f64;
         let calls = (heights.len() * vectors.len() * POINTS) as f64 * 40.0;
         let weights = POINTS * geo.c_in * wide_out * set.lanes * size_of::<T>();

@@ -47,7 +47,7 @@ pub(super) unsafe fn product<T: Factor>(
 ) {
     let set = T::Acc::tiles(isa);
     let steps = T::steps(isa);
-    let split = set.split(p.m, p.n.div_ceil(set.lanes));
+    let split = set.split(p.m, p.n.div_ceil(set.lanes), Rows::Apart);
     let blocking = Blocking { isa, p, set, split, steps, depth: p.k.div_ceil(steps) };
     let (a, b) = (Shared(a), Shared(b));
     let matrix = p.m * p.k * p.n;

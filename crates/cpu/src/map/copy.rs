@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 
 use super::space::Group;
+use crate::simd::prefetch;
 
 /// One axis of a copy: size, stride of the source, stride of the target, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -198,19 +199,6 @@ unsafe fn transpose<T: Copy>(from: *const T, to: *mut T, a: Axis, b: Axis) {
             }
         }
     }
-}
-
-/// Asks for the cache line at an address, which need not be valid.
-#[inline(always)]
-pub(crate) fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the instruction, and it ignores addresses that are not mapped.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// Copies bytes; past the caches if told so: then what is written does not have to be read first.

@@ -20,7 +20,7 @@ use cupola_core::prim::{Binary, Elementwise, Unary};
 use cupola_core::{Error, Result};
 
 pub(crate) use cast::{held, narrow};
-pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile, prefetch};
+pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile};
 pub(crate) use epilogue::EpilogueKernel;
 pub(crate) use exec::Runner;
 pub(crate) use lanes::{Avx2, Avx512, Portable, TileFn};

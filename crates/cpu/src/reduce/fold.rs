@@ -4,8 +4,7 @@ use cupola_core::DType;
 use cupola_core::prim::ReduceKind;
 use num_complex::Complex32;
 
-use crate::map::prefetch;
-use crate::simd::{Isa, Level};
+use crate::simd::{Isa, Level, prefetch};
 
 /// Accumulators of a row, whose element `i` goes to number `i` modulo this.
 pub(super) const LANES: usize = 64;

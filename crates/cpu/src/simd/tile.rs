@@ -3,11 +3,19 @@
 //! `c[m][lane] += Σ a[k][m] · b[k][lane]`, where `k` walks runs of memory. Convolution kernels
 //! differ in what they take as lanes and as rows, and in how they lay out the runs.
 
+use super::prefetch::{prefetch, prefetch_to_write};
 use super::vector::{Portable, Vector};
 use super::{InLanes, InPoints, InRows, Isa, Level, Real, Tail};
 
 /// Vectors in a tile, at most.
 pub const MAX_VECTORS: usize = 4;
+
+/// Steps after which vectors are read that are asked for. Those of [`Rows::Listed`] are not: they are few beside what is
+/// done with them, and stay in the first-level cache.
+const AHEAD: usize = 8;
+
+/// Rows of [`Rows::Listed`] whose places stay in registers.
+const KEPT_ROWS: usize = 9;
 
 /// From one row of a tile to the next where rows lie apart: no two at the same place of a cache.
 pub const ROW_STEP: usize = 512 + 16;
@@ -80,21 +88,22 @@ pub struct TileSet {
 }
 
 impl TileSet {
-    /// Roughly the cycles of one step of `k`: multiply-adds and loads share two ports each, and a
-    /// sum waits four cycles for the one before.
-    pub fn cost(&self, rows: usize, vectors: usize) -> f64 {
+    /// Roughly the cycles of one step of `k`: multiply-adds and loads share two ports each, a sum waits four
+    /// cycles for the one before, and a place that is in no register is loaded beside all that.
+    pub fn cost(&self, rows: usize, vectors: usize, at: Rows) -> f64 {
         let (sums, loads) = ((rows * vectors) as f64, (rows + vectors) as f64);
-        (sums / 2.0).max(loads / 2.0).max(4.0) + 0.25
+        let places = if at == Rows::Listed { rows.saturating_sub(KEPT_ROWS) } else { 0 };
+        (sums / 2.0).max(loads / 2.0).max(4.0) + 0.25 + places as f64 / 4.0
     }
 
     /// Cuts a block of sums into tiles: the sizes along rows and vectors, and the cost of a step.
-    pub fn split(&self, rows: usize, vectors: usize) -> Split {
+    pub fn split(&self, rows: usize, vectors: usize, at: Rows) -> Split {
         let splits = (1..=self.rows.len().min(vectors.max(1))).map(|wide| {
             let vectors = even_parts(vectors, wide);
             let tall = self.rows[vectors.first().map_or(1, |&v| v) - 1];
             let rows = even_parts(rows, tall);
             let cost =
-                rows.iter().flat_map(|&m| vectors.iter().map(move |&v| self.cost(m, v))).sum();
+                rows.iter().flat_map(|&m| vectors.iter().map(move |&v| self.cost(m, v, at))).sum();
             Split { rows, vectors, cost }
         });
         let best = splits.min_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -168,6 +177,12 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
                 }
             }
         }
+        // While they are summed the memory for them comes.
+        for m in 0..if t.add { 0 } else { M } {
+            for v in 0..N {
+                prefetch_to_write(t.c.wrapping_add(m * t.c_step + v * V::LANES));
+            }
+        }
         let mut rows = [0; M];
         if STEP == 0 {
             rows.copy_from_slice(&t.rows[..M]);
@@ -178,6 +193,9 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
             for _ in 0..run.len {
                 let mut vectors = [V::zero(); N];
                 for v in 0..N {
+                    if STEP > 0 {
+                        prefetch(b.wrapping_add(t.columns[v] + AHEAD * t.b_step));
+                    }
                     vectors[v] = V::load(b.add(t.columns[v]));
                 }
                 for m in 0..M {

@@ -20,6 +20,8 @@ use crate::ir::{Access, Build, Divisor, Number, NumberVar, SharedNumber, Target,
 const BLOCK: u32 = 256;
 /// Elements that a thread sums before it adds them to its total, for less rounding.
 const RUN: u32 = 64;
+/// Loads that a thread has under way at once, where their program is short and there are so many.
+const AT_ONCE: u32 = 4;
 /// Values of an output's neighbours that go through shared memory at once.
 const SHARED: u32 = 8;
 
@@ -67,7 +69,13 @@ impl Spread {
         let threads = outputs * u64::from(lanes);
         // Half of what the device holds: each thread has several loads under way.
         let idle = u64::from(target.threads / 2) / threads.max(1);
-        let parts = idle.min(folded / (u64::from(lanes) * 8)).max(1);
+        let mut parts = idle.min(folded / (u64::from(lanes) * 8)).max(1);
+        if parts > 1 {
+            // As many for each thread as it loads at once, or a multiple, or nearly.
+            let together = u64::from(lanes * AT_ONCE);
+            let rounds = (folded as f64 / (parts * together) as f64).round() as u64;
+            parts = folded.div_ceil(rounds.max(1) * together);
+        }
         Spread { along, count, outputs, folded, columns, lanes, parts }
     }
 
@@ -143,7 +151,10 @@ pub fn reduce(
     // A thread that has several loads under way waits less often.
     let per_thread = spread.folded / spread.stride();
     let short = work.body.code.len() <= 32 && count <= 4;
-    let at_once = if short && per_thread >= 4 { (16 / spread.count).clamp(2, 4) } else { 1 };
+    let at_once = match short && per_thread >= u64::from(AT_ONCE) {
+        true => at_once(spread.count, &work.inputs),
+        false => 1,
+    };
     let fold = Fold::new(&k, work.kind, work.dtype, spread, at_once);
     let parts = k.extent(spread.parts);
     fold.run(
@@ -169,6 +180,12 @@ pub fn reduce(
         program.launches.push(join_parts(of, sizes, segment, target, scratch)?);
     }
     Ok(())
+}
+
+/// How many steps of so many neighbours a thread loads at once, each from all inputs: 64 bytes of the widest.
+fn at_once(count: u32, inputs: &[Operand]) -> u32 {
+    let widest = inputs.iter().map(|input| input.aval.dtype.size()).max().unwrap_or(1);
+    (64 / (count * widest as u32)).clamp(2, AT_ONCE)
 }
 
 /// The kept axes, with the strides of the output and of what an epilogue reads behind those of the
@@ -271,7 +288,7 @@ pub fn join_parts(
     let spread = Spread { parts: 1, ..Spread::of(true, 1, outputs, parts, 1, target) };
     let strides: Vec<&[isize]> = results.iter().map(|o| &o.strides[..]).collect();
     let walk = k.walk(&Axes::joined(&results[0].aval.shape, &strides));
-    let at_once = if parts / spread.stride() >= 4 { 4 } else { 1 };
+    let at_once = if parts / spread.stride() >= u64::from(AT_ONCE) { AT_ONCE } else { 1 };
     let fold = Fold::new(&k, kind, dtype, spread, at_once);
     let folded = k.extent(spread.folded);
     fold.run(
@@ -412,20 +429,33 @@ impl<'k> Fold<'k> {
                 totals.iter().zip(values).for_each(|(&total, value)| self.join(total, value));
             }
         };
-        let mut rest = from;
-        if self.at_once > 1 {
-            // As long as the last of those that are loaded together is there.
-            let (before, steps) = (stride * (self.at_once - 1), stride * self.at_once);
-            let to = end.max(before) - before;
-            let next = k.var(from);
-            k.range(from, to, steps, |first| {
-                let ats: Vec<Val<'k>> = (0..self.at_once).map(|i| first + stride * i).collect();
-                step(&ats);
-                next.set(first + steps);
-            });
-            rest = next.get();
+        if self.at_once == 1 {
+            return k.range(from, end, stride, |at| step(&[at]));
         }
-        k.range(rest, end, stride, |at| step(&[at]));
+        let together = |first: Val<'k>, count: u32| -> Vec<Val<'k>> {
+            (0..count).map(|i| first + stride * i).collect()
+        };
+        // As long as the last of those that are loaded together is there.
+        let (before, steps) = (stride * (self.at_once - 1), stride * self.at_once);
+        let to = end.max(before) - before;
+        let rest = k.var(from);
+        k.range(from, to, steps, |first| {
+            step(&together(first, self.at_once));
+            rest.set(first + steps);
+        });
+        // What is left is loaded together, too: where there is no more, the last again, which is not folded.
+        let first = rest.get();
+        k.when(first.lt(end), || {
+            let ats = together(first, self.at_once - 1);
+            let there: Vec<Val<'k>> = ats.iter().map(|at| at.min(end - 1)).collect();
+            let none = k.identity(self.kind, self.dtype);
+            for (at, values) in ats.into_iter().zip(load(output, &there)) {
+                let is_in = at.lt(end);
+                totals.iter().zip(values).for_each(|(&total, value)| {
+                    self.join(total, is_in.choose(value, none));
+                });
+            }
+        });
     }
 
     /// Folds `value` into `total`.
