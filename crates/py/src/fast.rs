@@ -11,7 +11,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Opd, data_format_of, give, keep_doubles};
+use crate::operand::{Arr, Count, Opd, data_format_of, give, keep_doubles};
 
 /// The dtype that operands of a norm promote to, which must be of floats.
 fn result(op: &str, operands: [Option<&Array>; 3]) -> PyResult<DType> {
@@ -103,7 +103,7 @@ pub fn cross_entropy(logits: Arr, targets: Arr, stream: Option<On>) -> PyResult<
 ))]
 pub fn rope(
     mut a: Arr,
-    dims: usize,
+    dims: Count,
     traditional: bool,
     base: Option<f64>,
     scale: f64,
@@ -118,7 +118,7 @@ pub fn rope(
         _ => return Err(wrong_value("[rope] Exactly one of base or freqs must have a value.")),
     };
     let offset = Operand::from(&offset);
-    let options = RopeOptions { dims, traditional, frequencies, scale, offset };
+    let options = RopeOptions { dims: dims.0, traditional, frequencies, scale, offset };
     on(stream, || give(ops::rope(&a, &options)))
 }
 

@@ -135,6 +135,11 @@ pub fn dequantize(
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let op = "dequantize";
+    if let Some(Dtype(dtype)) = dtype
+        && !dtype.is_float()
+    {
+        return Err(wrong_value(format!("{op}: gives floats, not {dtype}")));
+    }
     match Mode::of(op, mode, group_size, bits)? {
         Mode::Affine(how) => {
             no_global(op, &global_scale)?;

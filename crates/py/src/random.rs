@@ -244,7 +244,7 @@ pub fn categorical(
     logits: Arr,
     axis: isize,
     shape: Option<ShapeArg>,
-    num_samples: Option<usize>,
+    num_samples: Option<Count>,
     key: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
@@ -255,7 +255,8 @@ pub fn categorical(
     }
     let Some(ShapeArg(shape)) = shape else {
         return on(stream, || {
-            give(random::categorical(&logits, axis, num_samples, key.as_deref()))
+            let samples = num_samples.map(|Count(samples)| samples);
+            give(random::categorical(&logits, axis, samples, key.as_deref()))
         });
     };
     let rank = logits.rank();
@@ -263,6 +264,14 @@ pub fn categorical(
     let Some(place) = (at + shape.rank() + 1).checked_sub(rank) else {
         return Err(wrong_value(format!("[categorical] Requested shape {shape} is too small.")));
     };
+    let mut rows = logits.shape().to_vec();
+    rows.remove(at);
+    let rows = Shape::from(rows);
+    if rows.broadcast(&shape, "categorical").ok().as_ref() != Some(&shape) {
+        return Err(wrong_value(format!(
+            "[categorical] Rows of logits of shape {rows} do not broadcast to the requested {shape}."
+        )));
+    }
     if shape.rank() > 0 && !logits.is_empty() && logits.size() == logits.shape()[at] {
         return on(stream, || {
             let places = random::categorical(&logits, axis, Some(shape.size()), key.as_deref());

@@ -72,6 +72,15 @@ def test_gradients_compile_vmap():
     close(mx.vmap(mx.grad(loss))(ws), mx.stack([mx.grad(unrolled)(one) for one in ws]))
 
 
+def test_third_derivatives():
+    """The forward loop is recorded again for each of them, to give more: the planner makes one loop of all."""
+    w = mx.array(np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)) / 2
+    slope = lambda f: lambda w: mx.grad(f)(w)[0].sum()
+    third = lambda f: mx.grad(slope(slope(f)))(w)
+    np.testing.assert_allclose(np.array(third(loss)), np.array(third(unrolled)), rtol=1e-3, atol=1e-4)
+    close(mx.compile(lambda: third(loss))(), third(loss))
+
+
 def test_while_and_for():
     collatz = lambda n: mx.while_loop(
         lambda c: c["n"] != 1,

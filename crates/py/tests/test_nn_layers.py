@@ -440,6 +440,7 @@ ERRORS = [
     lambda nn, a: nn.MaxPool2d(2)(a(1, 4, 2)),
     lambda nn, a: nn.AvgPool1d(2)(a(1, 4, 4, 2)),
     lambda nn, a: nn.Upsample(2)(a(3)),
+    lambda nn, a: nn.Upsample(-1)(a(1, 3, 3, 1)),
     lambda nn, a: nn.Upsample((2, 3))(a(1, 3, 1)),
     lambda nn, a: nn.BatchNorm(3)(a(3)),
     lambda nn, a: nn.BatchNorm(3)(a(1, 1, 1, 1, 3)),

@@ -279,9 +279,12 @@ def test_schedules(make_schedule):
         lambda o: o.SGD(0.1, momentum=0.9, dampening=0.1, nesterov=True),
         lambda o: o.RMSprop(0.1, alpha=-1),
         lambda o: o.RMSprop(0.1, eps=-1),
+        lambda o: o.RMSprop(0.1, eps=0.0),
         lambda o: o.Adagrad(0.1, eps=-1),
+        lambda o: o.Adagrad(0.1, eps=0.0),
         lambda o: o.AdaDelta(0.1, rho=-1),
         lambda o: o.AdaDelta(0.1, eps=-1),
+        lambda o: o.AdaDelta(0.1, eps=0.0),
         lambda o: o.Adam(0.1, betas=[-1, 2]),
         lambda o: o.Adam(0.1, betas=[0.5, 2]),
         lambda o: o.Adamax(0.1, eps=-1),
@@ -295,6 +298,7 @@ def test_schedules(make_schedule):
         lambda o: o.join_schedules([], []),
         lambda o: o.join_schedules([len], [2]),
         lambda o: o.join_schedules([len, len], []),
+        lambda o: o.clip_grad_norm({}, -1.0),
     ],
 )
 def test_bad_arguments(make_bad):

@@ -63,6 +63,7 @@ GRADS = [
     lambda m: m.vmap(lambda x: x.sum())(m.array(A)),
     lambda m: m.vmap(lambda x, y: x + y, in_axes=(0, None))(m.array(A), m.array(1.0)),
     lambda m: m.vmap(lambda x, y: (x + y, x), in_axes=(0, 1), out_axes=(1, 0))(m.array(A), m.array(A)),
+    lambda m: m.vmap(lambda x: x * 2, out_axes=(1,))(m.array(A)),
     lambda m: m.vmap(lambda d: d["x"] * 2)({"x": m.array(A)}),
     lambda m: m.vmap(lambda x: [x, (x, {"k": x})])(m.array(A)),
     lambda m: m.vmap(lambda x: x, in_axes=5)(m.array(A)),

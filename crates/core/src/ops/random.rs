@@ -205,6 +205,9 @@ pub fn normal(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -> Res
 /// # Shapes
 /// `p` broadcasts to `shape`.
 ///
+/// # Errors
+/// Where `p` is an array of something else than floats, or does not broadcast.
+///
 /// # Example
 /// ```
 /// use cupola::ops::random;
@@ -217,8 +220,13 @@ pub fn bernoulli<'a>(
     shape: impl Into<Shape>,
     key: Option<&Array>,
 ) -> Result<Array> {
-    let shape = shape.into();
-    let p = p.into().to(DType::F32, &shape)?;
+    let (p, shape) = (p.into(), shape.into());
+    if let Operand::Array(p) = p
+        && !p.dtype().is_float()
+    {
+        return Err(Error::dtype("bernoulli", format!("p must be of floats, not {}", p.aval())));
+    }
+    let p = p.to(DType::F32, &shape)?;
     less(&unit("bernoulli", &shape, DType::F32, key)?, &p)
 }
 

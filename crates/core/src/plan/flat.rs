@@ -205,24 +205,33 @@ impl<'a> Builder<'a> {
                 return known;
             }
         }
-        if let Some(scan) = scan_of(node.op) {
-            let alike = self.loops.entry(node.inputs.clone()).or_default();
-            for &known in alike.iter() {
-                let own = &mut self.nodes[known as usize];
-                let Some(other) = scan_of(own.op) else { continue };
-                let covers = scan.covers(other);
-                if covers || other.covers(scan) {
-                    own.is_merged = true;
-                    if covers {
-                        (own.op, own.avals) = (node.op, node.avals);
-                    }
-                    return known;
-                }
-            }
-            alike.push(next);
+        if let Some(known) = self.loop_like(&node, next) {
+            // No node of its own follows, so another one takes the number that was noted above.
+            self.seen.insert((node.op, node.inputs), known);
+            return known;
         }
         self.nodes.push(node);
         next
+    }
+
+    /// The loop that is there already and does what `node` does, made to give as much; else `node` is kept as `next`.
+    fn loop_like(&mut self, node: &Flat<'a>, next: u32) -> Option<u32> {
+        let scan = scan_of(node.op)?;
+        let alike = self.loops.entry(node.inputs.clone()).or_default();
+        for &known in alike.iter() {
+            let own = &mut self.nodes[known as usize];
+            let Some(other) = scan_of(own.op) else { continue };
+            let covers = scan.covers(other);
+            if covers || other.covers(scan) {
+                own.is_merged = true;
+                if covers {
+                    (own.op, own.avals) = (node.op, node.avals);
+                }
+                return Some(known);
+            }
+        }
+        alike.push(next);
+        None
     }
 }
 

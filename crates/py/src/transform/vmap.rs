@@ -96,7 +96,13 @@ impl BatchedFunction {
                 let mut outputs = Vec::new();
                 template = Some(only_arrays(&result, &mut outputs)?);
                 let mut axes = Vec::new();
-                axes_of(&result, self.out_axes.bind(py), &mut axes)?;
+                // Of one array a tuple of one axis may be given.
+                match self.out_axes.bind(py).extract::<(Bound<'_, PyAny>,)>() {
+                    Ok((axis,)) if result.is_instance_of::<PyArray>() => {
+                        axes_of(&result, &axis, &mut axes)?;
+                    }
+                    _ => axes_of(&result, self.out_axes.bind(py), &mut axes)?,
+                }
                 let axes = axes
                     .into_iter()
                     .map(|a| {

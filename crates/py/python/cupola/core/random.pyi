@@ -27,6 +27,9 @@ def bernoulli(p: _Scalar | array | None = ..., shape: int | Sequence[int] | None
     Shapes:
     `p` broadcasts to `shape`.
 
+    Errors:
+    Where `p` is an array of something else than floats, or does not broadcast.
+
     Example:
         >>> mx.random.bernoulli(0.5, (4,)).dtype
         mlx.core.bool

@@ -362,7 +362,7 @@ class RMSprop(Optimizer):
     ) -> None:
         super().__init__()
         _check(alpha >= 0.0, "RMSprop alpha should be >=0", alpha)
-        _check(eps >= 0.0, "RMSprop epsilon should be >0", eps)
+        _check(eps > 0.0, "RMSprop epsilon should be >0", eps)
         self._maybe_schedule("learning_rate", learning_rate)
         self.alpha = alpha
         self.eps = eps
@@ -399,7 +399,7 @@ class Adagrad(Optimizer):
 
     def __init__(self, learning_rate: _Scheduled, eps: float = 1e-8) -> None:
         super().__init__()
-        _check(eps >= 0.0, "Adagrad epsilon should be >0", eps)
+        _check(eps > 0.0, "Adagrad epsilon should be >0", eps)
         self._maybe_schedule("learning_rate", learning_rate)
         self.eps = eps
 
@@ -439,7 +439,7 @@ class AdaDelta(Optimizer):
     def __init__(self, learning_rate: _Scheduled, rho: float = 0.9, eps: float = 1e-6) -> None:
         super().__init__()
         _check(rho >= 0.0, "AdaDelta rho should be >=0", rho)
-        _check(eps >= 0.0, "AdaDelta epsilon should be >0", eps)
+        _check(eps > 0.0, "AdaDelta epsilon should be >0", eps)
         self._maybe_schedule("learning_rate", learning_rate)
         self.rho = rho
         self.eps = eps
@@ -830,6 +830,8 @@ def clip_grad_norm(grads: Any, max_norm: float) -> Tuple[Any, mx.array]:
 
 def _clipped(grads: Any, max_norm: float, total: Callable) -> Tuple[Any, mx.array]:
     """Clip by the norm whose square is the ``total`` of the sum of squares."""
+    if max_norm < 0:
+        raise ValueError(f"max_norm should be >=0, {max_norm} was provided instead")
 
     def squares(gradient: mx.array) -> mx.array:
         # float16 ends at 65504; bfloat16 reaches as far as float32.

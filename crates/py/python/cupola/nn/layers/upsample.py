@@ -90,6 +90,8 @@ def _check(align_corners: bool, antialias: bool) -> None:
 
 def upsample_nearest(x: mx.array, scale_factor: Tuple[float, ...]) -> mx.array:
     """Resample by repeating or dropping elements."""
+    if min(scale_factor, default=0) < 0:
+        raise ValueError(f"[Upsample] The scales {scale_factor} must not be negative")
     for axis, scale in enumerate(scale_factor, start=1):
         if scale != 1:
             x = mx.take(x, _nearest(x.shape[axis], scale), axis=axis)
