@@ -171,7 +171,8 @@ fn what_continues_the_gradient_of_weights_lies_as_they_do() -> Result<()> {
     let (w, bias, m) = (ramp(&[24, 16]), ramp(&[24]), ramp(&[24, 16]));
     let narrow = |x: &Array| ops::astype(x, DType::BF16);
     let turned = |x: &Array| ops::transpose(x, ());
-    let layers: [&dyn Fn(&Array, &Array) -> Result<Array>; 4] = [
+    type Layer<'a> = &'a dyn Fn(&Array, &Array) -> Result<Array>;
+    let layers: [Layer<'_>; 4] = [
         &|x, w| ops::matmul(x, &turned(w)?),
         &|x, w| ops::addmm(&bias, x, &turned(w)?, 1.0, 1.0),
         &|x, w| ops::matmul(&narrow(x)?, &narrow(&turned(w)?)?),
