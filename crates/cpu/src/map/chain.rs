@@ -5,7 +5,7 @@ use cupola_core::prim::{Binary, Elementwise, Unary};
 use super::program::Location;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{F32x8, F32x16};
-use crate::simd::{Functions, Isa, Level, PortableF32, at_least, at_most};
+use crate::simd::{Functions, Isa, Level, PortableF32};
 
 /// A step of a chain: what the chain has becomes the result of a function of it and an operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -266,49 +266,45 @@ unsafe fn block<V: Functions, const N: usize>(
             Other::Saved => [V::zero(); N],
         };
         let mut saved = has;
-        // Each kind of operand has code of its own: one for all needs no register for each vector.
-        macro_rules! apply {
-            ($op:expr, $is_left:expr, |$i:ident| $other:expr) => {
-                match ($op, $is_left) {
-                    (Binary::Add, _) => apply!(add, |$i| has[$i], $other),
-                    (Binary::Mul, _) => apply!(mul, |$i| has[$i], $other),
-                    (Binary::Sub, false) => apply!(sub, |$i| has[$i], $other),
-                    (Binary::Sub, true) => apply!(sub, |$i| $other, has[$i]),
-                    (Binary::Div, false) => apply!(div, |$i| has[$i], $other),
-                    (Binary::Div, true) => apply!(div, |$i| $other, has[$i]),
-                    (Binary::Maximum, false) => apply!(maximum, |$i| has[$i], $other),
-                    (Binary::Maximum, true) => apply!(maximum, |$i| $other, has[$i]),
-                    (Binary::Minimum, false) => apply!(minimum, |$i| has[$i], $other),
-                    (Binary::Minimum, true) => apply!(minimum, |$i| $other, has[$i]),
-                    // `Simple` has no others.
-                    _ => {}
-                }
-            };
-            ($f:ident, |$i:ident| $a:expr, $b:expr) => {
-                for $i in 0..N {
-                    has[$i] = V::$f($a, $b);
-                }
-            };
-        }
         for step in &chain.steps {
-            match *step {
-                Step::Save => saved = has,
-                Step::Call(op) => call(op, &mut has),
-                Step::Apply(Binary::Maximum, Other::One(l), false) => {
-                    at_least(&mut has, address(l));
+            let (op, other, is_left) = match *step {
+                Step::Save => {
+                    saved = has;
+                    continue;
                 }
-                Step::Apply(Binary::Minimum, Other::One(l), false) => {
-                    at_most(&mut has, address(l));
+                Step::Call(op) => {
+                    call(op, &mut has);
+                    continue;
                 }
-                Step::Apply(op, Other::Each(l), is_left) => {
-                    let other = load(l);
-                    apply!(op, is_left, |i| other[i]);
-                }
-                Step::Apply(op, Other::One(l), is_left) => {
-                    let other = V::splat(address(l));
-                    apply!(op, is_left, |i| other);
-                }
-                Step::Apply(op, Other::Saved, is_left) => apply!(op, is_left, |i| saved[i]),
+                Step::Apply(op, Other::Each(l), is_left) => (op, load(l), is_left),
+                Step::Apply(op, Other::One(l), is_left) => (op, one(l), is_left),
+                Step::Apply(op, Other::Saved, is_left) => (op, saved, is_left),
+            };
+            macro_rules! apply {
+                ($f:ident) => {
+                    for i in 0..N {
+                        has[i] = V::$f(has[i], other[i]);
+                    }
+                };
+                ($f:ident swapped) => {
+                    for i in 0..N {
+                        has[i] = V::$f(other[i], has[i]);
+                    }
+                };
+            }
+            match (op, is_left) {
+                (Binary::Add, _) => apply!(add),
+                (Binary::Mul, _) => apply!(mul),
+                (Binary::Sub, false) => apply!(sub),
+                (Binary::Sub, true) => apply!(sub swapped),
+                (Binary::Div, false) => apply!(div),
+                (Binary::Div, true) => apply!(div swapped),
+                (Binary::Maximum, false) => apply!(maximum),
+                (Binary::Maximum, true) => apply!(maximum swapped),
+                (Binary::Minimum, false) => apply!(minimum),
+                (Binary::Minimum, true) => apply!(minimum swapped),
+                // `Simple` has no others.
+                _ => {}
             }
         }
         has

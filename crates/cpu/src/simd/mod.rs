@@ -30,7 +30,7 @@ pub use tile::{
     MAX_VECTORS, ROW_STEP, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,
 };
-pub(crate) use vector::{PortableF32, at_least, at_most};
+pub(crate) use vector::PortableF32;
 pub use winograd::{InPoints, POINTS, PointInputs, PointSums, PointWeights, ToPoints};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{F32x8, F32x16};
