@@ -119,6 +119,8 @@ def test_loops_of_a_largest_length():
         assert mx.grad(doubled)(mx.array(1.5), most).item() == slope
     with pytest.raises(ValueError, match="no int32"):
         doubled(mx.array(1.5), 2**31)
+    with pytest.raises(ValueError, match="cannot be negative"):
+        doubled(mx.array(1.5), -1)
     with pytest.raises(ValueError, match="one bool without axes"):
         mx.while_loop(lambda c: c, lambda c: c, 1, max_iterations=3)
 

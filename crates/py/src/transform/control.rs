@@ -148,9 +148,15 @@ pub fn while_loop<'py>(
     cond_fun: &Bound<'py, PyAny>,
     body_fun: &Bound<'py, PyAny>,
     init_val: &Bound<'py, PyAny>,
-    max_iterations: Option<usize>,
+    max_iterations: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let init = Leaves::of("while_loop", "carry", init_val)?;
+    let count = |most: i64| {
+        usize::try_from(most).map_err(|_| {
+            wrong_value(format!("[while_loop] max_iterations is {most}; it cannot be negative."))
+        })
+    };
+    let max_iterations = max_iterations.map(count).transpose()?;
     let holds = |now: &[Array]| {
         let answer = (|| read::array(&cond_fun.call1((init.fill(py, now)?,))?, None))();
         answer.map_err(carried)
