@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::precision::MatmulPrecision;
 use crate::prim::Dot;
 use crate::prim::call::as_one::as_one;
-use crate::prim::dot::{swapped, transposed};
+use crate::prim::dot::untransposed;
+use crate::prim::record::transposed;
 use crate::shape::{Dims, Shape, normalize_axis};
 
 /// The matrix product over the last two axes.
@@ -131,10 +132,10 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
             return whole(c, a, b);
         }
         // What is transposed is transposed in the body, whose derivatives see it then.
-        let inner = transposed(b);
+        let inner = untransposed(b);
         let parameters = [dot.precision as u64, u64::from(inner.is_some())];
         as_one("addmm", &parameters, &[c, a, inner.as_ref().unwrap_or(b)], |x| match inner {
-            Some(_) => whole(&x[0], &x[1], &swapped(&x[2])?),
+            Some(_) => whole(&x[0], &x[1], &transposed(&x[2])?),
             None => whole(&x[0], &x[1], &x[2]),
         })
     })

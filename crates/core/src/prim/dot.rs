@@ -1,7 +1,7 @@
 //! The batched matrix product.
 
 use super::batch::on_batch;
-use super::record::{cast, flatten, move_axis, unflatten};
+use super::record::{cast, flatten, transposed, unflatten};
 use super::{
     Accumulates, Argument, Avals, Batched, Diff, Elementwise, Facts, Linearity, Movement, Op,
     Primitive, Sizes, expect_inputs, one,
@@ -105,17 +105,12 @@ fn transpose(dot: &Dot, inputs: &[Array], operand: usize, ct: &Array) -> Result<
     };
     let (ct, other) = (cast(ct, wide)?, cast(&inputs[1 - operand], wide)?);
     let found = match (operand, is_transposed(&inputs[operand])) {
-        (0, false) => Array::apply(product, &[&ct, &swapped(&other)?])?,
-        (0, true) => swapped(&Array::apply(product, &[&other, &swapped(&ct)?])?)?,
-        (_, false) => Array::apply(product, &[&swapped(&other)?, &ct])?,
-        (_, true) => swapped(&Array::apply(product, &[&swapped(&ct)?, &other])?)?,
+        (0, false) => Array::apply(product, &[&ct, &transposed(&other)?])?,
+        (0, true) => transposed(&Array::apply(product, &[&other, &transposed(&ct)?])?)?,
+        (_, false) => Array::apply(product, &[&transposed(&other)?, &ct])?,
+        (_, true) => transposed(&Array::apply(product, &[&transposed(&ct)?, &other])?)?,
     };
     Ok(Some(cast(&found, narrow)?))
-}
-
-/// `x` with its last two axes swapped.
-pub(crate) fn swapped(x: &Array) -> Result<Array> {
-    move_axis(x, x.rank() - 1, x.rank() - 2)
 }
 
 /// Whether `x` is recorded as another array with its last two axes swapped, cast or not.
@@ -125,11 +120,11 @@ fn is_transposed(x: &Array) -> bool {
         let Some(uncast) = x.node.state().inputs.first().cloned() else { return false };
         x = uncast;
     }
-    transposed(&x).is_some()
+    untransposed(&x).is_some()
 }
 
 /// The array that `x` is recorded as with the last two axes swapped.
-pub(crate) fn transposed(x: &Array) -> Option<Array> {
+pub(crate) fn untransposed(x: &Array) -> Option<Array> {
     let Op::Movement(Movement::Transpose(axes)) = &x.node.op else { return None };
     let lead = axes.len().saturating_sub(2);
     let swaps = axes[..lead].iter().copied().eq(0..lead) && axes[lead..] == [lead + 1, lead];

@@ -165,6 +165,11 @@ pub(crate) fn move_axis(x: &Array, from: usize, to: usize) -> Result<Array> {
     transpose(x, axes)
 }
 
+/// `x` with its last two axes swapped: rows as columns.
+pub(crate) fn transposed(x: &Array) -> Result<Array> {
+    move_axis(x, x.rank() - 1, x.rank() - 2)
+}
+
 /// `x` repeated to `shape`; a constant becomes a larger constant.
 pub(crate) fn broadcast(x: &Array, shape: &Shape) -> Result<Array> {
     if x.aval().shape == *shape {

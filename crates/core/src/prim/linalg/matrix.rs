@@ -3,16 +3,12 @@
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
+pub(crate) use crate::prim::record::transposed;
 use crate::prim::record::{
-    broadcast, cast, compare, div, expand_dims, iota, is_zero, like, masked, move_axis, mul,
-    select, sub, sum, zeros,
+    broadcast, cast, compare, div, expand_dims, iota, is_zero, like, masked, mul, select, sub, sum,
+    zeros,
 };
 use crate::prim::{Binary, Compare, Dot, Linalg, Unary};
-
-/// Rows as columns.
-pub fn transposed(x: &Array) -> Result<Array> {
-    move_axis(x, x.rank() - 1, x.rank() - 2)
-}
 
 /// The conjugates of complex numbers.
 pub fn conj(x: &Array) -> Result<Array> {
