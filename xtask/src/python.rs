@@ -16,6 +16,7 @@ const PACKAGES: &[&str] = &[
     "mypy==2.4.1",
     "numpy==2.4.6",
     "onnx==1.23.2",
+    "pytest-xdist==3.8.0",
     "pytest==9.2.0",
     "scikit-learn==1.9.1",
     "scipy==1.17.1",
@@ -63,7 +64,9 @@ pub fn run(root: &Path) -> Result<(), String> {
         done(&mut command, arguments.join(" "))
     };
     let run = |arguments: &[&str]| run_on("cpu", arguments);
-    let pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
+    // Some files at a time, each in one process and in the order of their names.
+    let several = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"];
+    let pytest = [&["-m", "pytest", "-q", "-p", "no:cacheprovider"][..], &several].concat();
     run(&[&pytest[..], &[&tests.to_string_lossy()]].concat())?;
     // Every function once more on a GPU, if only one in software.
     let every = ["test_accuracy.py", "test_differential.py", "test_kernels.py"]

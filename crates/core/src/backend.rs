@@ -225,7 +225,8 @@ pub struct Segment {
 pub enum Kernel {
     /// An elementwise program over its shape. All movement is this, with strides on either side.
     Map(Body),
-    /// An elementwise program with one output, folded over `axes` of its shape.
+    /// An elementwise program, each of whose outputs, all of one dtype, is folded over `axes` of its shape: no more than
+    /// [`Limits::folds`].
     Reduce {
         /// What feeds the reduction.
         body: Body,
@@ -291,6 +292,8 @@ pub struct Limits {
     pub body_instructions: usize,
     /// The longest row that it holds while it works on it; 0 for none.
     pub row: usize,
+    /// How many reductions of what is read once it does together, at least 1.
+    pub folds: usize,
     /// Whether a function such as tanh takes less time than to write its result and read it again.
     pub computes_again: bool,
 }

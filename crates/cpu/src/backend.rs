@@ -41,6 +41,7 @@ impl Cpu {
             body_operands: 24,
             body_instructions: 96,
             row: 1 << 15,
+            folds: 4,
             computes_again: false,
         };
         Cpu { limits }

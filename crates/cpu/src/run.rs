@@ -79,8 +79,8 @@ impl Prepared {
                 CpuKernel::Map(MapKernel::new(body, &segment.inputs, &segment.outputs)?)
             }
             Kernel::Reduce { body, kind, axes } => {
-                let output = &segment.outputs[0];
-                CpuKernel::Reduce(ReduceKernel::new(body, *kind, axes, &segment.inputs, output)?)
+                let (inputs, outputs) = (&segment.inputs, &segment.outputs);
+                CpuKernel::Reduce(ReduceKernel::new(body, *kind, axes, inputs, outputs)?)
             }
             Kernel::Rows { body, folds } => {
                 CpuKernel::Rows(RowsKernel::new(body, folds, &segment.inputs, &segment.outputs)?)

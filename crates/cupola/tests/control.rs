@@ -272,6 +272,50 @@ fn branches_over_batches_and_their_slopes() -> Result<()> {
     Ok(())
 }
 
+/// What a branch would give that an element does not take is not finite, nor are its slopes: they stay out.
+#[test]
+fn slopes_of_batches_are_those_of_the_branches_that_are_taken() -> Result<()> {
+    let f = |v: &[Array]| {
+        let branches: Vec<Branch<'_>> = vec![
+            Box::new(|x| Ok(vec![ops::sqrt(&x[0])?])),
+            Box::new(|x| Ok(vec![ops::log(&x[0])?])),
+            Box::new(|x| Ok(vec![ops::multiply(&x[0], 3)?])),
+        ];
+        switch(&v[0], branches, &v[1..])
+    };
+    let x = Array::from_slice(&[4.0f64, 0.0, 0.5, -2.0], [4])?;
+    for (dtype, which, want) in [
+        (DType::I32, [-1, 2, 1, 7], [0.25, 3.0, 2.0, 3.0]),
+        (DType::U8, [0, 2, 1, 3], [0.25, 3.0, 2.0, 3.0]),
+    ] {
+        let which = ops::astype(&Array::from_slice(&which, [4])?, dtype)?;
+        let total = |v: &[Array]| {
+            let all = vmap(f, &[Some(0), Some(0)], &[0])(&[which.clone(), v[0].clone()])?;
+            Ok(vec![ops::sum(&all[0], (), false)?])
+        };
+        assert_eq!(grad(total, &[0])(&[x.clone()])?[0].to_vec::<f64>()?, want);
+    }
+    // A single branch, whatever its number, and a bool.
+    let root = |x: &[Array]| Ok(vec![ops::sqrt(&x[0])?]);
+    let alone = |v: &[Array]| switch(&v[0], vec![Box::new(root) as Branch<'_>], &v[1..]);
+    let either = |v: &[Array]| cond(&v[0], root, |x| Ok(vec![x[0].clone()]), &v[1..]);
+    let numbers = Array::from_slice(&[0i32, 5, -1, 1], [4])?;
+    let x = Array::from_slice(&[4.0f64, 16.0, 1.0, 0.25], [4])?;
+    let total = |v: &[Array]| {
+        let all = vmap(alone, &[Some(0), Some(0)], &[0])(&[numbers.clone(), v[0].clone()])?;
+        Ok(vec![ops::sum(&all[0], (), false)?])
+    };
+    assert_eq!(grad(total, &[0])(&[x])?[0].to_vec::<f64>()?, [0.25, 0.125, 0.5, 1.0]);
+    let bools = Array::from_slice(&[true, false], [2])?;
+    let total = |v: &[Array]| {
+        let all = vmap(either, &[Some(0), Some(0)], &[0])(&[bools.clone(), v[0].clone()])?;
+        Ok(vec![ops::sum(&all[0], (), false)?])
+    };
+    let x = Array::from_slice(&[4.0f64, 0.0], [2])?;
+    assert_eq!(grad(total, &[0])(&[x])?[0].to_vec::<f64>()?, [0.25, 1.0]);
+    Ok(())
+}
+
 #[test]
 fn random_numbers_are_others_in_each_iteration() -> Result<()> {
     let draw = || -> Result<Array> {

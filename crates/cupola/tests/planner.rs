@@ -180,9 +180,7 @@ fn what_continues_the_gradient_of_weights_lies_as_they_do() -> Result<()> {
         &|_, v| ops::matmul(v, &ramp(&[24, 8])),
     ];
     for (number, layer) in layers.into_iter().enumerate() {
-        // Of a product of more axes alone the derivative does not see what its factor was.
-        let leads: &[&[usize]] = if number == 1 { &[&[8], &[2, 4]] } else { &[&[8]] };
-        for &lead in leads {
+        for lead in [&[8][..], &[2, 4]] {
             let x = ramp(&[lead, &[16]].concat());
             let loss = |v: &Array| Ok(vec![ops::sum(&ops::square(&layer(&x, v)?)?, (), false)?]);
             let slope = grad(|w: &[Array]| loss(&turned(&w[0])?), &[0])(&[w.clone()])?;
@@ -202,6 +200,49 @@ fn what_continues_the_gradient_of_weights_lies_as_they_do() -> Result<()> {
             for (got, want) in got.iter().zip(&want) {
                 assert!((got - want).abs() <= share * most, "layer {number}: {got}, not {want}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// Reductions that read much the same run together, with the bits that each has alone.
+#[test]
+fn reductions_of_the_same_are_one_step() -> Result<()> {
+    let (x, y) = (ramp(&[256, 128]), &ramp(&[256, 128]) * 0.01 - 3.0);
+    let column = ramp(&[128]);
+    eval(&[x.clone(), y.clone(), column.clone()])?;
+    let sum = |x: Array| ops::sum(&x, 0, false);
+    let scaled = || ops::tanh(&(&y * &column));
+    type Make<'a> = Box<dyn Fn() -> Result<Vec<Array>> + 'a>;
+    let cases: [(&str, usize, Make<'_>); 7] = [
+        ("one of both", 1, Box::new(|| Ok(vec![sum(y.clone())?, sum(&x * &y)?]))),
+        // As in the gradient of a norm: what both compute is computed once.
+        ("of a chain", 1, Box::new(|| Ok(vec![sum(scaled()?)?, sum(&scaled()? * &x)?]))),
+        ("squares", 1, Box::new(|| Ok(vec![sum(x.clone())?, sum(ops::square(&x)?)?]))),
+        ("other kinds", 2, Box::new(|| Ok(vec![ops::max(&x, 0, false)?, sum(x.clone())?]))),
+        ("other axes", 2, Box::new(|| Ok(vec![ops::sum(&x, (), false)?, sum(x.clone())?]))),
+        (
+            "one of the other",
+            2,
+            Box::new(|| {
+                let mean = ops::mean(&x, 0, true)?;
+                Ok(vec![sum(ops::square(&(&x - &mean))?)?, mean])
+            }),
+        ),
+        (
+            "six",
+            2,
+            Box::new(|| (1..7).map(|by| sum(ops::maximum(&x, by as f32 * 40.0)?)).collect()),
+        ),
+    ];
+    for (name, steps, make) in &cases {
+        let plan = explain(&make()?)?;
+        let reductions = plan.steps.iter().filter(|step| ["sum", "max"].contains(&&*step.kind));
+        assert_eq!(reductions.count(), *steps, "{name}: {plan}");
+        let together = make()?;
+        eval(&together)?;
+        for (found, want) in together.iter().zip(make()?) {
+            assert_eq!(found.to_vec::<f32>()?, want.to_vec::<f32>()?, "{name}");
         }
     }
     Ok(())

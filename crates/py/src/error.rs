@@ -30,6 +30,7 @@ pub fn raise(error: Error) -> PyErr {
         Error::DType { op: "gguf", .. } | Error::Shape { op: "gguf", .. } => {
             PyRuntimeError::new_err(text)
         }
+        Error::NoDerivative { op: "quantized_matmul", .. } => PyRuntimeError::new_err(text),
         Error::Shape { .. }
         | Error::DType { .. }
         | Error::Argument { .. }

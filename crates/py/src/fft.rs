@@ -7,7 +7,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::wrong_value;
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, SizesArg, give, keep_doubles};
+use crate::operand::{Arr, AxisList, SizesArg, give, keep_doubles};
 
 /// A mode of normalisation, by its name.
 fn mode(name: &str) -> PyResult<FftNorm> {
@@ -43,11 +43,11 @@ macro_rules! along_two {
     ($($name:ident)*) => {$(
         #[doc = docs!(fft::$name)]
         #[pyfunction]
-        #[pyo3(signature = (a, s = None, axes = Axis::last_two(), norm = "backward", stream = None), text_signature = "(a, s=None, axes=(-2, -1), norm='backward', stream=None)")]
+        #[pyo3(signature = (a, s = None, axes = AxisList::last_two(), norm = "backward", stream = None), text_signature = "(a, s=None, axes=(-2, -1), norm='backward', stream=None)")]
         pub fn $name(
             a: Arr,
             s: Option<SizesArg>,
-            axes: Axis,
+            axes: AxisList,
             norm: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
@@ -63,11 +63,11 @@ macro_rules! along_several {
     ($($name:ident)*) => {$(
         #[doc = docs!(fft::$name)]
         #[pyfunction]
-        #[pyo3(signature = (a, s = None, axes = Axis::all(), norm = "backward", stream = None), text_signature = "(a, s=None, axes=None, norm='backward', stream=None)")]
+        #[pyo3(signature = (a, s = None, axes = AxisList::all(), norm = "backward", stream = None), text_signature = "(a, s=None, axes=None, norm='backward', stream=None)")]
         pub fn $name(
             a: Arr,
             s: Option<SizesArg>,
-            axes: Axis,
+            axes: AxisList,
             norm: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {

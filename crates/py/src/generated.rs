@@ -12,7 +12,8 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::operand::{
-    Arr, Arrays, Axis, Count, Numeric, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
+    Arr, Arrays, Axis, AxisList, Count, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg, Small,
+    give, keep_doubles, meet,
 };
 
 /// |x|; of a complex number its modulus, as `float32`.
@@ -175,8 +176,8 @@ pub fn arctanh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.argmax(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
 ///     array([1, 0], dtype=uint32)
 #[pyfunction(name = "argmax")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
-pub fn argmax(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, axis = OneAxis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
+pub fn argmax(a: Arr, axis: OneAxis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::argmax(&a, axis.0, keepdims)))
 }
 
@@ -192,8 +193,8 @@ pub fn argmax(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResul
 ///     >>> mx.argmin(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
 ///     array([0, 1], dtype=uint32)
 #[pyfunction(name = "argmin")]
-#[pyo3(signature = (a, axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
-pub fn argmin(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, axis = OneAxis::all(), keepdims = false, *, stream = None), text_signature = "(a, axis=None, keepdims=False, *, stream=None)")]
+pub fn argmin(a: Arr, axis: OneAxis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::argmin(&a, axis.0, keepdims)))
 }
 
@@ -206,9 +207,9 @@ pub fn argmin(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResul
 ///     >>> mx.argpartition(mx.array([3, 1, 2]), kth=0)[0]
 ///     array(1, dtype=uint32)
 #[pyfunction(name = "argpartition")]
-#[pyo3(signature = (a, kth, axis = Axis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
-pub fn argpartition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::argpartition(&a, kth, axis.0)))
+#[pyo3(signature = (a, kth, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
+pub fn argpartition(a: Arr, kth: Small, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::argpartition(&a, kth.0, axis.0)))
 }
 
 /// The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs.
@@ -217,8 +218,8 @@ pub fn argpartition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyRes
 ///     >>> mx.argsort(mx.array([3, 1, 2]))
 ///     array([1, 2, 0], dtype=uint32)
 #[pyfunction(name = "argsort")]
-#[pyo3(signature = (a, axis = Axis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
-pub fn argsort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
+pub fn argsort(a: Arr, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::argsort(&a, axis.0)))
 }
 
@@ -414,8 +415,8 @@ pub fn ceil(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.concatenate([mx.array([1, 2]), mx.array([3])])
 ///     array([1, 2, 3], dtype=int32)
 #[pyfunction(name = "concatenate")]
-#[pyo3(signature = (arrays, axis = Axis::one(0), *, stream = None), text_signature = "(arrays, axis=0, *, stream=None)")]
-pub fn concatenate(arrays: Arrays, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (arrays, axis = OneAxis::one(0), *, stream = None), text_signature = "(arrays, axis=0, *, stream=None)")]
+pub fn concatenate(arrays: Arrays, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::concatenate(&arrays.refs(), axis.0)))
 }
 
@@ -503,9 +504,9 @@ pub fn degrees(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([[1, 0],
 ///            [0, 2]], dtype=int32)
 #[pyfunction(name = "diag")]
-#[pyo3(signature = (a, k = 0, *, stream = None), text_signature = "(a, k=0, *, stream=None)")]
-pub fn diag(a: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::diag(&a, k)))
+#[pyo3(signature = (a, k = Small(0), *, stream = None), text_signature = "(a, k=0, *, stream=None)")]
+pub fn diag(a: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::diag(&a, k.0)))
 }
 
 /// The diagonal of two axes, `offset` places above the main one, as the last axis.
@@ -517,15 +518,15 @@ pub fn diag(a: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.diagonal(mx.arange(6).reshape(2, 3), offset=1)
 ///     array([1, 5], dtype=int32)
 #[pyfunction(name = "diagonal")]
-#[pyo3(signature = (a, offset = 0, axis1 = 0, axis2 = 1, stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, stream=None)")]
+#[pyo3(signature = (a, offset = Small(0), axis1 = Small(0), axis2 = Small(1), stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, stream=None)")]
 pub fn diagonal(
     a: Arr,
-    offset: isize,
-    axis1: isize,
-    axis2: isize,
+    offset: Small,
+    axis1: Small,
+    axis2: Small,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::diagonal(&a, offset, axis1, axis2)))
+    on(stream, || give(ops::diagonal(&a, offset.0, axis1.0, axis2.0)))
 }
 
 /// The differences of neighbours along an axis, taken `n` times.
@@ -540,9 +541,9 @@ pub fn diagonal(
 ///     >>> mx.diff(mx.array([1, 4, 9]))
 ///     array([3, 5], dtype=int32)
 #[pyfunction(name = "diff")]
-#[pyo3(signature = (a, n = Count(1), axis = -1, *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
-pub fn diff(a: Arr, n: Count, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::diff(&a, n.0, axis)))
+#[pyo3(signature = (a, n = Count(1), axis = Small(-1), *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
+pub fn diff(a: Arr, n: Count, axis: Small, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::diff(&a, n.0, axis.0)))
 }
 
 /// The derivative of `lgamma`, ψ(x) = Γ′(x)/Γ(x): −∞ at 0, ∞ at −0, NaN at the negative integers.
@@ -663,14 +664,14 @@ pub fn expm1(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.flatten(mx.ones((2, 3, 4)), 1, 2).shape
 ///     (2, 12)
 #[pyfunction(name = "flatten")]
-#[pyo3(signature = (a, start_axis = 0, end_axis = -1, *, stream = None), text_signature = "(a, start_axis=0, end_axis=-1, *, stream=None)")]
+#[pyo3(signature = (a, start_axis = Small(0), end_axis = Small(-1), *, stream = None), text_signature = "(a, start_axis=0, end_axis=-1, *, stream=None)")]
 pub fn flatten(
     a: Arr,
-    start_axis: isize,
-    end_axis: isize,
+    start_axis: Small,
+    end_axis: Small,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::flatten(&a, start_axis, end_axis)))
+    on(stream, || give(ops::flatten(&a, start_axis.0, end_axis.0)))
 }
 
 /// The order reversed along axes; `()` for all.
@@ -967,14 +968,14 @@ pub fn imag(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 #[pyo3(signature = (a, axis, indices, value, *, stream = None), text_signature = "(a, axis, indices, value, *, stream=None)")]
 pub fn index_fill(
     mut a: Arr,
-    axis: isize,
+    axis: Small,
     mut indices: Arr,
     value: Opd,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let value = value.beside(a.dtype())?;
     keep_doubles([&mut a, &mut indices]);
-    on(stream, || give(ops::index_fill(&a, axis, &indices, &value)))
+    on(stream, || give(ops::index_fill(&a, axis.0, &indices, &value)))
 }
 
 /// The sums of products over the last axis of each operand.
@@ -1433,11 +1434,11 @@ pub fn minmax(
 #[pyo3(signature = (a, source, destination, *, stream = None), text_signature = "(a, source, destination, *, stream=None)")]
 pub fn moveaxis(
     a: Arr,
-    source: isize,
-    destination: isize,
+    source: Small,
+    destination: Small,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::moveaxis(&a, source, destination)))
+    on(stream, || give(ops::moveaxis(&a, source.0, destination.0)))
 }
 
 /// a·b.
@@ -1610,9 +1611,9 @@ pub fn outer(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.partition(mx.array([3, 1, 2]), kth=0)[0]
 ///     array(1, dtype=int32)
 #[pyfunction(name = "partition")]
-#[pyo3(signature = (a, kth, axis = Axis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
-pub fn partition(a: Arr, kth: isize, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::partition(&a, kth, axis.0)))
+#[pyo3(signature = (a, kth, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
+pub fn partition(a: Arr, kth: Small, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::partition(&a, kth.0, axis.0)))
 }
 
 /// Channels moved into space, r² of them at each pixel to a square of r by r pixels.
@@ -1775,8 +1776,8 @@ pub fn remainder(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.repeat(mx.array([1, 2]), 2)
 ///     array([1, 1, 2, 2], dtype=int32)
 #[pyfunction(name = "repeat")]
-#[pyo3(signature = (array, repeats, axis = Axis::all(), *, stream = None), text_signature = "(array, repeats, axis=None, *, stream=None)")]
-pub fn repeat(array: Arr, repeats: Count, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (array, repeats, axis = OneAxis::all(), *, stream = None), text_signature = "(array, repeats, axis=None, *, stream=None)")]
+pub fn repeat(array: Arr, repeats: Count, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::repeat(&array, repeats.0, axis.0)))
 }
 
@@ -2079,8 +2080,8 @@ pub fn sinh(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.sort(mx.array([3, 1, 2]))
 ///     array([1, 2, 3], dtype=int32)
 #[pyfunction(name = "sort")]
-#[pyo3(signature = (a, axis = Axis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
-pub fn sort(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
+pub fn sort(a: Arr, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::sort(&a, axis.0)))
 }
 
@@ -2171,8 +2172,8 @@ pub fn sum(a: Arr, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<P
 ///     (4, 3, 2)
 #[pyfunction(name = "swapaxes")]
 #[pyo3(signature = (a, axis1, axis2, *, stream = None), text_signature = "(a, axis1, axis2, *, stream=None)")]
-pub fn swapaxes(a: Arr, axis1: isize, axis2: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::swapaxes(&a, axis1, axis2)))
+pub fn swapaxes(a: Arr, axis1: Small, axis2: Small, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::swapaxes(&a, axis1.0, axis2.0)))
 }
 
 /// The slices of `x` at `indices` along an axis, or the elements of the flattened array for `()`.
@@ -2188,8 +2189,8 @@ pub fn swapaxes(a: Arr, axis1: isize, axis2: isize, stream: Option<On>) -> PyRes
 ///     >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
 ///     array([30, 10], dtype=int32)
 #[pyfunction(name = "take")]
-#[pyo3(signature = (a, indices, axis = Axis::all(), *, stream = None), text_signature = "(a, indices, axis=None, *, stream=None)")]
-pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, indices, axis = OneAxis::all(), *, stream = None), text_signature = "(a, indices, axis=None, *, stream=None)")]
+pub fn take(a: Arr, indices: Opd, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::take(&a, &indices, axis.0)))
 }
 
@@ -2207,11 +2208,11 @@ pub fn take(a: Arr, indices: Opd, axis: Axis, stream: Option<On>) -> PyResult<Py
 ///     array([[2],
 ///            [3]], dtype=int32)
 #[pyfunction(name = "take_along_axis")]
-#[pyo3(signature = (a, indices, axis = Axis::one(-1), *, stream = None), text_signature = "(a, indices, axis=-1, *, stream=None)")]
+#[pyo3(signature = (a, indices, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, indices, axis=-1, *, stream=None)")]
 pub fn take_along_axis(
     mut a: Arr,
     mut indices: Arr,
-    axis: Axis,
+    axis: OneAxis,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     keep_doubles([&mut a, &mut indices]);
@@ -2271,8 +2272,8 @@ pub fn to_fp8(x: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.sort(mx.topk(mx.array([3, 1, 2]), k=2))
 ///     array([2, 3], dtype=int32)
 #[pyfunction(name = "topk")]
-#[pyo3(signature = (a, k, axis = Axis::one(-1), *, stream = None), text_signature = "(a, k, axis=-1, *, stream=None)")]
-pub fn topk(a: Arr, k: Count, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, k, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, k, axis=-1, *, stream=None)")]
+pub fn topk(a: Arr, k: Count, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::topk(&a, k.0, axis.0)))
 }
 
@@ -2282,8 +2283,8 @@ pub fn topk(a: Arr, k: Count, axis: Axis, stream: Option<On>) -> PyResult<PyArra
 ///     >>> mx.transpose(mx.ones((2, 3, 4)), (1, 0, 2)).shape
 ///     (3, 2, 4)
 #[pyfunction(name = "transpose")]
-#[pyo3(signature = (a, axes = Axis::all(), *, stream = None), text_signature = "(a, axes=None, *, stream=None)")]
-pub fn transpose(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, axes = AxisList::all(), *, stream = None), text_signature = "(a, axes=None, *, stream=None)")]
+pub fn transpose(a: Arr, axes: AxisList, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::transpose(&a, axes.0)))
 }
 
@@ -2302,16 +2303,16 @@ pub fn transpose(a: Arr, axes: Axis, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.trapezoid(mx.array([1.0, 2.0, 3.0]), dx=0.5)
 ///     array(2, dtype=float32)
 #[pyfunction(name = "trapezoid")]
-#[pyo3(signature = (y, x = None, dx = 1.0, axis = -1, *, stream = None), text_signature = "(y, x=None, dx=1.0, axis=-1, *, stream=None)")]
+#[pyo3(signature = (y, x = None, dx = 1.0, axis = Small(-1), *, stream = None), text_signature = "(y, x=None, dx=1.0, axis=-1, *, stream=None)")]
 pub fn trapezoid(
     mut y: Arr,
     mut x: Option<Arr>,
     dx: f64,
-    axis: isize,
+    axis: Small,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     keep_doubles([&mut y].into_iter().chain(&mut x));
-    on(stream, || give(ops::trapezoid(&y, x.as_deref(), dx, axis)))
+    on(stream, || give(ops::trapezoid(&y, x.as_deref(), dx, axis.0)))
 }
 
 /// `x` with zeros above the diagonal `offset` places above the main one of its last two axes.
@@ -2321,9 +2322,9 @@ pub fn trapezoid(
 ///     array([[1, 0],
 ///            [1, 1]], dtype=float32)
 #[pyfunction(name = "tril")]
-#[pyo3(signature = (x, k = 0, *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
-pub fn tril(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::tril(&x, k)))
+#[pyo3(signature = (x, k = Small(0), *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
+pub fn tril(x: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::tril(&x, k.0)))
 }
 
 /// `x` with zeros below the diagonal `offset` places above the main one of its last two axes.
@@ -2333,9 +2334,9 @@ pub fn tril(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([[1, 1],
 ///            [0, 1]], dtype=float32)
 #[pyfunction(name = "triu")]
-#[pyo3(signature = (x, k = 0, *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
-pub fn triu(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::triu(&x, k)))
+#[pyo3(signature = (x, k = Small(0), *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
+pub fn triu(x: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::triu(&x, k.0)))
 }
 
 /// x without what is behind its point: the next integer towards 0, in x's dtype.
@@ -2359,8 +2360,8 @@ pub fn trunc(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     (2, 3, 4)
 #[pyfunction(name = "unflatten")]
 #[pyo3(signature = (a, axis, shape, *, stream = None), text_signature = "(a, axis, shape, *, stream=None)")]
-pub fn unflatten(a: Arr, axis: isize, shape: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::unflatten(&a, axis, shape)))
+pub fn unflatten(a: Arr, axis: Small, shape: SizesArg, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::unflatten(&a, axis.0, shape)))
 }
 
 /// The sum of products over one axis of both operands, the conjugate of `a` with `b`.
@@ -2372,10 +2373,10 @@ pub fn unflatten(a: Arr, axis: isize, shape: SizesArg, stream: Option<On>) -> Py
 ///     >>> mx.vecdot(mx.array([[1, 2], [3, 4]]), mx.array([[1, 1], [1, 1]]))
 ///     array([3, 7], dtype=int32)
 #[pyfunction(name = "vecdot")]
-#[pyo3(signature = (a, b, axis = -1, *, stream = None), text_signature = "(a, b, axis=-1, *, stream=None)")]
-pub fn vecdot(mut a: Arr, mut b: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
+#[pyo3(signature = (a, b, axis = Small(-1), *, stream = None), text_signature = "(a, b, axis=-1, *, stream=None)")]
+pub fn vecdot(mut a: Arr, mut b: Arr, axis: Small, stream: Option<On>) -> PyResult<PyArray> {
     keep_doubles([&mut a, &mut b]);
-    on(stream, || give(ops::vecdot(&a, &b, axis)))
+    on(stream, || give(ops::vecdot(&a, &b, axis.0)))
 }
 
 /// The bytes of `x`, in the machine's order, as elements of another dtype.
@@ -2601,9 +2602,9 @@ pub fn rms_norm(
 
 /// `softmax` of −x: the weight of small elements.
 #[pyfunction(name = "softmin")]
-#[pyo3(signature = (a, axis = -1, *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
-pub fn softmin(a: Arr, axis: isize, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::softmin(&a, axis)))
+#[pyo3(signature = (a, axis = Small(-1), *, stream = None), text_signature = "(a, axis=-1, *, stream=None)")]
+pub fn softmin(a: Arr, axis: Small, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::softmin(&a, axis.0)))
 }
 
 /// 1 above the threshold and 0 elsewhere.
@@ -3010,14 +3011,14 @@ impl PyArray {
     }
 
     /// The index of the first largest element along an axis, or of the flattened array for `()`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "($self, axis=None, keepdims=False, *, stream=None)")]
-    pub fn argmax(&self, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+    #[pyo3(signature = (axis = OneAxis::all(), keepdims = false, *, stream = None), text_signature = "($self, axis=None, keepdims=False, *, stream=None)")]
+    pub fn argmax(&self, axis: OneAxis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
         on(stream, || give(ops::argmax(&self.get(), axis.0, keepdims)))
     }
 
     /// The index of the first smallest element along an axis, or of the flattened array for `()`.
-    #[pyo3(signature = (axis = Axis::all(), keepdims = false, *, stream = None), text_signature = "($self, axis=None, keepdims=False, *, stream=None)")]
-    pub fn argmin(&self, axis: Axis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
+    #[pyo3(signature = (axis = OneAxis::all(), keepdims = false, *, stream = None), text_signature = "($self, axis=None, keepdims=False, *, stream=None)")]
+    pub fn argmin(&self, axis: OneAxis, keepdims: bool, stream: Option<On>) -> PyResult<PyArray> {
         on(stream, || give(ops::argmin(&self.get(), axis.0, keepdims)))
     }
 
@@ -3040,21 +3041,21 @@ impl PyArray {
     }
 
     /// A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the
-    #[pyo3(signature = (k = 0, *, stream = None), text_signature = "($self, k=0, *, stream=None)")]
-    pub fn diag(&self, k: isize, stream: Option<On>) -> PyResult<PyArray> {
-        on(stream, || give(ops::diag(&self.get(), k)))
+    #[pyo3(signature = (k = Small(0), *, stream = None), text_signature = "($self, k=0, *, stream=None)")]
+    pub fn diag(&self, k: Small, stream: Option<On>) -> PyResult<PyArray> {
+        on(stream, || give(ops::diag(&self.get(), k.0)))
     }
 
     /// The diagonal of two axes, `offset` places above the main one, as the last axis.
-    #[pyo3(signature = (offset = 0, axis1 = 0, axis2 = 1, stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, stream=None)")]
+    #[pyo3(signature = (offset = Small(0), axis1 = Small(0), axis2 = Small(1), stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, stream=None)")]
     pub fn diagonal(
         &self,
-        offset: isize,
-        axis1: isize,
-        axis2: isize,
+        offset: Small,
+        axis1: Small,
+        axis2: Small,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::diagonal(&self.get(), offset, axis1, axis2)))
+        on(stream, || give(ops::diagonal(&self.get(), offset.0, axis1.0, axis2.0)))
     }
 
     /// eˣ.
@@ -3064,14 +3065,14 @@ impl PyArray {
     }
 
     /// Axes `start..=end` merged into one. Axes past either end mean that end.
-    #[pyo3(signature = (start_axis = 0, end_axis = -1, *, stream = None), text_signature = "($self, start_axis=0, end_axis=-1, *, stream=None)")]
+    #[pyo3(signature = (start_axis = Small(0), end_axis = Small(-1), *, stream = None), text_signature = "($self, start_axis=0, end_axis=-1, *, stream=None)")]
     pub fn flatten(
         &self,
-        start_axis: isize,
-        end_axis: isize,
+        start_axis: Small,
+        end_axis: Small,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::flatten(&self.get(), start_axis, end_axis)))
+        on(stream, || give(ops::flatten(&self.get(), start_axis.0, end_axis.0)))
     }
 
     /// ln x.
@@ -3126,11 +3127,11 @@ impl PyArray {
     #[pyo3(signature = (source, destination, *, stream = None), text_signature = "($self, source, destination, *, stream=None)")]
     pub fn moveaxis(
         &self,
-        source: isize,
-        destination: isize,
+        source: Small,
+        destination: Small,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::moveaxis(&self.get(), source, destination)))
+        on(stream, || give(ops::moveaxis(&self.get(), source.0, destination.0)))
     }
 
     /// The product over `axes`; 1 for nothing.
@@ -3189,8 +3190,8 @@ impl PyArray {
 
     /// Two axes exchanged.
     #[pyo3(signature = (axis1, axis2, *, stream = None), text_signature = "($self, axis1, axis2, *, stream=None)")]
-    pub fn swapaxes(&self, axis1: isize, axis2: isize, stream: Option<On>) -> PyResult<PyArray> {
-        on(stream, || give(ops::swapaxes(&self.get(), axis1, axis2)))
+    pub fn swapaxes(&self, axis1: Small, axis2: Small, stream: Option<On>) -> PyResult<PyArray> {
+        on(stream, || give(ops::swapaxes(&self.get(), axis1.0, axis2.0)))
     }
 
     /// The bytes of `x`, in the machine's order, as elements of another dtype.

@@ -249,6 +249,17 @@ impl<'py> FromPyObject<'_, 'py> for Opd {
     }
 }
 
+/// An array or a number, where MLX takes nothing else for either.
+pub struct Given(pub Opd);
+
+impl<'py> FromPyObject<'_, 'py> for Given {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        operand(&object)?.map(Given).ok_or_else(|| not_an_array(&object))
+    }
+}
+
 fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map(|name| name.to_string()).unwrap_or_default()
 }
@@ -438,21 +449,93 @@ impl Axis {
     pub fn one(axis: isize) -> Self {
         Axis(Axes::from(axis))
     }
-
-    /// The axes of matrices.
-    pub fn last_two() -> Self {
-        Axis(Axes::from([-2, -1]))
-    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Axis {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.is_none() {
-            true => Ok(Axis(Axes::ALL)),
-            false => Ok(Axis(Axes::from(&integers(&object, "axis")?[..]))),
+        if object.is_none() {
+            return Ok(Axis(Axes::ALL));
         }
+        let axes = integers(&object, "axis")?;
+        axes.iter().try_for_each(|&axis| small(axis).map(drop))?;
+        Ok(Axis(Axes::from(&axes[..])))
+    }
+}
+
+/// One axis, or all for `None`.
+pub struct OneAxis(pub Axes);
+
+impl OneAxis {
+    /// All axes.
+    pub fn all() -> Self {
+        OneAxis(Axes::ALL)
+    }
+
+    /// One axis.
+    pub fn one(axis: isize) -> Self {
+        OneAxis(Axes::from(axis))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for OneAxis {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.is_none() {
+            true => Ok(OneAxis(Axes::ALL)),
+            false => Ok(OneAxis(Axes::from(object.extract::<Small>()?.0))),
+        }
+    }
+}
+
+/// Several axes, or all for `None`.
+pub struct AxisList(pub Axes);
+
+impl AxisList {
+    /// All axes.
+    pub fn all() -> Self {
+        AxisList(Axes::ALL)
+    }
+
+    /// The axes of matrices.
+    pub fn last_two() -> Self {
+        AxisList(Axes::from([-2, -1]))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for AxisList {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match index(&object) {
+            Some(_) => Err(wrong_type("a sequence of axes is expected, not one")),
+            None => object.extract::<Axis>().map(|axes| AxisList(axes.0)),
+        }
+    }
+}
+
+/// An integer that MLX holds in 32 bits: an axis, or a number of a diagonal.
+#[derive(Clone, Copy)]
+pub struct Small(pub isize);
+
+impl<'py> FromPyObject<'_, 'py> for Small {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match index(&object) {
+            Some(value) => small(value).map(Small),
+            None => Err(wrong_type("an integer of 32 bits is expected")),
+        }
+    }
+}
+
+/// `value`, where it has 32 bits.
+fn small(value: isize) -> PyResult<isize> {
+    match i32::try_from(value) {
+        Ok(_) => Ok(value),
+        Err(_) => Err(wrong_type(format!("an integer of 32 bits is expected, not {value}"))),
     }
 }
 

@@ -126,6 +126,14 @@ GAMMA = np.concatenate([
 ]).astype(np.float32)  # fmt: skip
 
 
+def test_slopes_of_i0_where_it_is_infinite():
+    for kind, at in ((cc.float32, [100.0, 300.0]), (cc.float16, [80.0, 1000.0]), (cc.float64, [720.0, 1e5])):
+        with cc.stream(cc.cpu):
+            x = cc.array([at[0], -at[1], float("inf")], kind)
+            assert cc.grad(lambda x: cc.i0(x).sum())(x).tolist() == [float("inf"), -float("inf"), float("inf")]
+            assert cc.jvp(cc.i0, (x,), (cc.ones(3, kind),))[1][0].tolist() == [float("inf"), -float("inf"), float("inf")]
+
+
 def test_gamma_functions():
     x, wide = cc.array(GAMMA), GAMMA.astype(np.float64)
     want = special.gammaln(wide)

@@ -174,6 +174,10 @@ def test_cond_and_switch():
     assert mx.grad(f)(mx.array(4.0)).item() == 0.25
     close(mx.vmap(f)(mx.array([4.0, -1.0])), [2, 0])
     close(mx.vmap(mx.grad(f))(mx.array([4.0, -1.0])), [0.25, 0])
+    # What the branch that is not taken would give is not finite, and stays out of the gradient.
+    total = lambda x: mx.vmap(f)(x).sum()
+    close(mx.grad(total)(mx.array([4.0, -1.0, 0.0])), [0.25, 0, 0])
+    close(mx.grad(lambda x: mx.grad(total)(x).sum())(mx.array([4.0, 0.0])), [-1 / 32, 0])
     assert mx.cond(True, lambda: {"a": 1}, lambda: {"a": 2})["a"].item() == 1
     g = lambda i, x: mx.switch(i, [mx.negative, mx.square, lambda x: x * 10], x)
     assert [g(mx.array(i), mx.array(3.0)).item() for i in (-1, 0, 1, 2, 3)] == [-3, -3, 9, 30, 30]

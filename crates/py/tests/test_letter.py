@@ -241,8 +241,90 @@ def test_parts_and_lists():
             assert isinstance(mx.quantize(mx.ones((1, 64)), mode=mode, group_size=32, bits=4), list)
         pairs = lambda d: d[0] + d[1]
         assert mx.vmap(pairs, in_axes=[0, None])([mx.ones(2), mx.ones(3)]).shape == (2, 3)
+        for axes in ({"in_axes": None}, {"out_axes": None}):
+            with pytest.raises(TypeError):
+                mx.vmap(pairs, **axes)
         named = lambda d: d["a"] + d["b"]
         assert mx.vmap(named, in_axes={"a": 0, "b": None})({"a": mx.ones(2), "b": mx.ones(3)}).shape == (2, 3)
+
+
+ONE_AXIS = """
+    argmax argmin argsort sort cumsum cumprod cummax cummin cumulative_sum cumulative_prod logcumsumexp
+""".split()
+
+
+@pytest.mark.parametrize("axis", [(0, 1), (), [0], 2**31, -(2**40), 2**64])
+@pytest.mark.parametrize("name", [name for name in ONE_AXIS if hasattr(mlx, name)])
+def test_one_axis_is_an_integer_of_32_bits(name, axis):
+    for mx in (cc, mlx):
+        with pytest.raises(TypeError):
+            getattr(mx, name)(mx.ones((2, 3)), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [(0, 1), [0], 2**31])
+def test_one_axis_of_functions_of_more(axis):
+    for mx in (cc, mlx):
+        x, at = mx.ones((2, 3)), mx.zeros((2, 3), mx.int32)
+        calls = [
+            lambda: mx.concatenate([x, x], axis), lambda: mx.stack([x, x], axis),
+            lambda: mx.take(x, at, axis), lambda: mx.take_along_axis(x, at, axis),
+            lambda: mx.put_along_axis(x, at, x, axis), lambda: mx.repeat(x, 2, axis),
+            lambda: mx.topk(x, 1, axis), lambda: mx.partition(x, 1, axis), lambda: mx.argpartition(x, 1, axis),
+            lambda: mx.swapaxes(x, axis, 0), lambda: mx.moveaxis(x, 0, axis), lambda: mx.flatten(x, axis),
+        ]  # fmt: skip
+        for call in calls:
+            with pytest.raises(TypeError):
+                call()
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "mean", "any", "logsumexp", "softmax", "squeeze", "expand_dims"])
+def test_axes_have_32_bits(name):
+    for mx in (cc, mlx):
+        for axis in (2**33, [0, 2**33], 2**64):
+            with pytest.raises(TypeError):
+                getattr(mx, name)(mx.ones((2, 3)), axis)
+
+
+def test_axes_that_are_a_sequence():
+    for mx in (cc, mlx):
+        calls = [lambda: mx.transpose(mx.ones((2, 3)), 1), lambda: mx.permute_dims(mx.ones((2, 3)), 1)]
+        calls += [lambda f=f: f(mx.ones((4, 4)), axes=-1) for f in (mx.fft.fft2, mx.fft.irfft2, mx.fft.rfftn)]
+        for call in calls:
+            with pytest.raises(TypeError):
+                call()
+
+
+@pytest.mark.parametrize("value", ["x", {}, object(), ...])
+def test_what_is_neither_an_array_nor_a_number(value):
+    for mx in (cc, mlx):
+        x, at = mx.ones((2, 3)), mx.zeros((2, 3), mx.int32)
+        calls = [
+            lambda: mx.isclose(x, value), lambda: mx.allclose(value, x),
+            lambda: mx.put_along_axis(x, at, value, 1),
+        ]  # fmt: skip
+        for call in calls:
+            with pytest.raises(TypeError):
+                call()
+
+
+def test_numbers_apart_are_not_close_to_themselves_within_less_than_nothing():
+    for mx in (cc, mlx):
+        x = mx.array([1.0, float("inf"), float("nan")])
+        assert mx.isclose(x, x, atol=-1.0).tolist() == [False, True, False]
+
+
+def test_numbers_before_an_end():
+    for n in range(1, 40):
+        for start, stop in ((5, -5), (0, 1), (-3, 17), (0.1, 0.7)):
+            for endpoint in (False, True):
+                ours, theirs = (mx.linspace(start, stop, n, endpoint=endpoint).tolist() for mx in (cc, mlx))
+                assert ours == theirs
+
+
+def test_output_padding_below_a_dilation():
+    for mx in (cc, mlx):
+        y = mx.conv_transpose1d(mx.ones((1, 5, 1)), mx.ones((1, 3, 1)), dilation=2, output_padding=1)
+        assert y.shape == (1, 10, 1)
 
 
 @pytest.mark.parametrize("name", ["sum", "prod"])

@@ -43,6 +43,18 @@ def same_state(ours, theirs):
 # Arrays
 
 
+def test_packed_words_have_no_derivative():
+    for m in (mx, mlx_core):
+        w, scales, biases = m.quantize(m.ones((32, 64)), group_size=32, bits=4)
+        product = lambda w, x: m.quantized_matmul(x, w, scales, biases, group_size=32, bits=4)
+        x = m.ones((2, 64))
+        assert m.grad(lambda x: product(w, x).sum())(x).shape == x.shape
+        with pytest.raises(RuntimeError, match="quantized"):
+            m.grad(lambda w: product(w, x).sum())(w)
+        with pytest.raises(RuntimeError, match="quantized"):
+            m.jvp(lambda w: product(w, x), [w], [w])
+
+
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 def test_weights_are_not_rounded_to_half_scales(half):
     x, their_x = uniform(8, 64, seed=1)

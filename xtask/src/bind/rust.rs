@@ -23,7 +23,8 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::operand::{
-    Arr, Arrays, Axis, Count, Numeric, Opd, Real, ShapeArg, SizesArg, give, keep_doubles, meet,
+    Arr, Arrays, Axis, AxisList, Count, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg, Small, give,
+    keep_doubles, meet,
 };
 
 ";
@@ -64,10 +65,13 @@ fn rust_type(argument: &Argument) -> &'static str {
         Kind::Array => "Arr",
         Kind::Operand => "Opd",
         Kind::Axes => "Axis",
+        Kind::OneAxis => "OneAxis",
+        Kind::AxisList => "AxisList",
         Kind::Sizes => "SizesArg",
         Kind::Shape => "ShapeArg",
         Kind::Bool => "bool",
         Kind::Int("usize") => "Count",
+        Kind::Int("isize") => "Small",
         Kind::Int(ty) => ty,
         Kind::Float => "f64",
         Kind::DType if argument.default.is_some() => "Option<Dtype>",
@@ -82,7 +86,13 @@ fn passed(argument: &Argument) -> String {
     let name = &argument.name;
     match argument.kind {
         Kind::Array | Kind::Operand => format!("&{name}"),
-        Kind::Axes | Kind::Shape | Kind::Int("usize") => format!("{name}.0"),
+        Kind::Axes
+        | Kind::OneAxis
+        | Kind::AxisList
+        | Kind::Shape
+        | Kind::Int("usize" | "isize") => {
+            format!("{name}.0")
+        }
         Kind::DType if argument.default.is_some() => {
             let own = match argument.default.as_deref() {
                 Some("bfloat16") => "BF16",
@@ -102,6 +112,10 @@ fn default(argument: &Argument, text: &str) -> String {
     match (argument.kind, text) {
         (Kind::Axes, "None") => "Axis::all()".into(),
         (Kind::Axes, axis) => format!("Axis::one({axis})"),
+        (Kind::OneAxis, "None") => "OneAxis::all()".into(),
+        (Kind::OneAxis, axis) => format!("OneAxis::one({axis})"),
+        (Kind::AxisList, _) => "AxisList::all()".into(),
+        (Kind::Int("isize"), value) => format!("Small({value})"),
         (Kind::DType, _) => "None".into(),
         (Kind::Int("usize"), count) => format!("Count({count})"),
         (_, "False") => "false".into(),

@@ -110,6 +110,8 @@ fn by_rule(argument: &Argument) -> String {
         Kind::Array => "_Scalar | array",
         Kind::Operand => "_Scalar | array",
         Kind::Axes => "None | int | Sequence[int]",
+        Kind::OneAxis => "None | int",
+        Kind::AxisList => "None | Sequence[int]",
         Kind::Sizes | Kind::Shape => "int | Sequence[int]",
         Kind::Bool => "bool",
         Kind::Int(_) => "int",
@@ -220,6 +222,8 @@ fn annotated(ty: &str) -> String {
         "Arr" | "Numeric" | "Opd" | "Real" => "_Scalar | array",
         "Arrays" => "Sequence[array]",
         "Axis" => "None | int | Sequence[int]",
+        "OneAxis" => "None | int",
+        "AxisList" => "None | Sequence[int]",
         "ShapeArg" | "SizesArg" => "int | Sequence[int]",
         "OutputSizes" => "None | int | Sequence[int | None]",
         "Dtype" => "Dtype",
@@ -231,8 +235,8 @@ fn annotated(ty: &str) -> String {
         "&PyStream" => "Stream",
         "&Group" => "Group",
         "bool" => "bool",
-        "Count" | "Limit" | "Seed" | "usize" | "isize" | "i64" | "u64" | "i32" | "u16" | "u32"
-        | "i128" => "int",
+        "Count" | "Limit" | "Seed" | "Small" | "usize" | "isize" | "i64" | "u64" | "i32"
+        | "u16" | "u32" | "i128" => "int",
         "f64" => "float",
         "&str" | "String" => "str",
         "&[u8]" => "bytes",

@@ -223,7 +223,7 @@ pub fn module_docs(module: &str) -> &'static str {
 /// Operations that Python reaches in other ways: subscripts, and functions written by hand under
 /// another name.
 const SKIPPED: &str = "arange_in index at_set at_add at_multiply at_max at_min gather scatter \
-    scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy group_norm stft istft \
+    linspace_open scatter_along_axis select eye_at slice_at slice_update_at result_type can_cast isdtype slice slice_update max_pool avg_pool scaled_dot_product_attention rope cross_entropy group_norm stft istft \
     linalg::lstsq_full quantize_microscaling dequantize_microscaling round_microscaling \
     random::state random::set_state random::shuffle random::permutation random::randint_between";
 
@@ -269,6 +269,8 @@ pub enum Kind {
     Array,
     Operand,
     Axes,
+    OneAxis,
+    AxisList,
     Sizes,
     Shape,
     Bool,
@@ -300,6 +302,12 @@ fn kind(ty: &str) -> Option<Kind> {
     })
 }
 
+/// What takes one axis or all, in MLX too.
+const ONE_AXIS: &str = "argmax argmin argpartition argsort concatenate partition repeat sort take take_along_axis topk";
+
+/// What takes several axes or all, in MLX too.
+const AXIS_LISTS: &str = "transpose";
+
 /// Python's arguments of an operation.
 pub fn arguments(op: &Function) -> Result<Vec<Argument>, String> {
     let given = ARGUMENTS.iter().find(|(name, _)| *name == op.name);
@@ -314,6 +322,12 @@ pub fn arguments(op: &Function) -> Result<Vec<Argument>, String> {
                 "{}: no rule binds `{name}: {ty}`; write it by hand in crates/py/src, or skip it",
                 op.path
             ));
+        };
+        let is_named = |names: &str| names.split_whitespace().any(|name| name == op.name);
+        let kind = match kind {
+            Kind::Axes if is_named(ONE_AXIS) => Kind::OneAxis,
+            Kind::Axes if is_named(AXIS_LISTS) => Kind::AxisList,
+            kind => kind,
         };
         let (name, default) = match &given {
             Some(given) => match given[at].split_once('=') {
@@ -331,12 +345,12 @@ pub fn arguments(op: &Function) -> Result<Vec<Argument>, String> {
 fn derived(name: &str, kind: Kind, at: usize) -> (String, Option<String>) {
     let name = match (name, kind) {
         ("x", Kind::Array | Kind::Operand) if at == 0 => "a",
-        ("axes", Kind::Axes) => "axis",
+        ("axes", Kind::Axes | Kind::OneAxis) => "axis",
         ("offset", Kind::Int(_)) => "k",
         (name, _) => name,
     };
     let default = match (name, kind) {
-        (_, Kind::Axes) | (_, Kind::MaybeArray) => Some("None"),
+        (_, Kind::Axes | Kind::OneAxis | Kind::AxisList | Kind::MaybeArray) => Some("None"),
         (_, Kind::Bool) => Some("False"),
         (_, Kind::DType) if name == "dtype" && at > 0 => Some("float32"),
         ("ddof" | "k" | "minlength", Kind::Int(_)) => Some("0"),

@@ -2,7 +2,8 @@
 
 use super::operand::{Operand, cast, common_dtype, common_shape};
 use super::{
-    abs, add, all, isfinite, isnan, less_equal as le, logical_and, logical_or, multiply, subtract,
+    abs, add, all, isfinite, isnan, less_equal as le, logical_and, logical_not, logical_or,
+    multiply, subtract,
 };
 use crate::array::Array;
 use crate::error::Result;
@@ -163,7 +164,8 @@ pub fn isclose<'a, 'b>(
     let near = le(&abs(&subtract(&a, &b)?)?, &bound)?;
     // An infinite bound would let everything through.
     let finite = logical_and(&isfinite(&a)?, &isfinite(&b)?)?;
-    let mut out = logical_or(&logical_and(&near, &finite)?, &equal(&a, &b)?)?;
+    let same = logical_and(&equal(&a, &b)?, &logical_not(&finite)?)?;
+    let mut out = logical_or(&logical_and(&near, &finite)?, &same)?;
     if tolerance.equal_nan {
         out = logical_or(&out, &logical_and(&isnan(&a)?, &isnan(&b)?)?)?;
     }

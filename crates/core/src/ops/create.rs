@@ -233,6 +233,26 @@ fn half_of(dtype: DType) -> Option<fn(f64) -> f64> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Array> {
+    spaced(start, stop, count, count.saturating_sub(1), dtype)
+}
+
+/// `count` numbers from `start` to before `stop`, evenly spaced.
+///
+/// # Errors
+/// As [`linspace`].
+///
+/// # Example
+/// ```
+/// use cupola::{DType, ops};
+/// assert_eq!(ops::linspace_open(0.0, 1.0, 2, DType::F32)?.to_vec::<f32>()?, [0.0, 0.5]);
+/// # Ok::<(), cupola::Error>(())
+/// ```
+pub fn linspace_open(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Array> {
+    spaced(start, stop, count, count, dtype)
+}
+
+/// The first `count` of the numbers that cut the way from `start` to `stop` into so many steps.
+fn spaced(start: f64, stop: f64, count: usize, steps: usize, dtype: DType) -> Result<Array> {
     if !dtype.is_float() && !dtype.is_integer() {
         return Err(Error::dtype("linspace", format!("does not give {dtype}")));
     }
@@ -241,7 +261,7 @@ pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Result<Arr
         return full(1, start, dtype);
     }
     // Both ends weighted, so that both come out exactly (as in MLX).
-    let at = super::divide(&iota(count, 0, wide)?, (count as f64 - 1.0).max(1.0))?;
+    let at = super::divide(&iota(count, 0, wide)?, (steps as f64).max(1.0))?;
     let low = multiply(&super::subtract(1, &at)?, start)?;
     cast(&add(&low, &multiply(&at, stop)?)?, dtype)
 }

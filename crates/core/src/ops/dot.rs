@@ -1,5 +1,7 @@
 //! Products of matrices and vectors.
 
+use smallvec::SmallVec;
+
 use super::operand::{Sizes, broadcast, cast};
 use super::{add, expand_axes, flatten, multiply, permute, reshape, squeeze_axes, sum};
 use crate::array::Array;
@@ -40,9 +42,7 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
         let dot = Dot::of(dtype);
         match (a.rank(), b.rank()) {
             // Two movements and a product.
-            (3.., 2) => as_one("matmul", &[dot.precision as u64], &[a, b], |x| {
-                product(&x[0], &x[1], dot, dtype)
-            }),
+            (3.., 2) => by_factor("matmul", dot, &[a], b, |x, b| product(&x[0], b, dot, dtype)),
             _ => product(a, b, dot, dtype),
         }
     })
@@ -131,13 +131,27 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
             // Numbers that may be others in the next step are no part of a body.
             return whole(c, a, b);
         }
-        // What is transposed is transposed in the body, whose derivatives see it then.
-        let inner = untransposed(b);
-        let parameters = [dot.precision as u64, u64::from(inner.is_some())];
-        as_one("addmm", &parameters, &[c, a, inner.as_ref().unwrap_or(b)], |x| match inner {
-            Some(_) => whole(&x[0], &x[1], &transposed(&x[2])?),
-            None => whole(&x[0], &x[1], &x[2]),
-        })
+        by_factor("addmm", dot, &[c, a], b, |x, b| whole(&x[0], &x[1], b))
+    })
+}
+
+/// Records what `f` does with arrays and the right factor of `dot` as one node. A factor that is transposed is
+/// transposed in the body, whose derivatives see it then.
+fn by_factor(
+    name: &'static str,
+    dot: Dot,
+    arrays: &[&Array],
+    factor: &Array,
+    f: impl FnOnce(&[Array], &Array) -> Result<Array>,
+) -> Result<Array> {
+    let inner = untransposed(factor)?;
+    let given: SmallVec<[&Array; 3]> =
+        arrays.iter().copied().chain([inner.as_ref().unwrap_or(factor)]).collect();
+    let parameters = [dot.precision as u64, u64::from(inner.is_some())];
+    as_one(name, &parameters, &given, |x| match (x.split_last(), &inner) {
+        (Some((factor, arrays)), Some(_)) => f(arrays, &transposed(factor)?),
+        (Some((factor, arrays)), None) => f(arrays, factor),
+        (None, _) => f(&[], factor),
     })
 }
 

@@ -8,8 +8,9 @@ use std::f64::consts::{PI, TAU};
 use super::floating::floats;
 use super::operand::{Operand, cast, constant_like, expect_real, widened};
 use super::{
-    abs, add, cos, divide, equal, exp, greater, isinf, less, less_equal, log, log1p, logical_and,
-    logical_not, logical_or, multiply, negative, real, round, sin, sqrt, square, subtract, where_,
+    abs, add, cos, divide, equal, exp, greater, greater_equal, isinf, less, less_equal, log, log1p,
+    logical_and, logical_not, logical_or, multiply, negative, real, round, sin, sqrt, square,
+    subtract, where_,
 };
 use crate::array::Array;
 use crate::dtype::DType;
@@ -329,12 +330,13 @@ fn digamma_from_zero(x: &Array) -> Result<Array> {
 pub fn i0(x: &Array) -> Result<Array> {
     expect_real("i0", &[x.into()])?;
     widened(x, |x| {
-        let (limit, terms, tail) = match x.dtype() {
-            DType::F64 => (20.0, 46, 26),
-            _ => (12.0, 24, 12),
+        // The result is infinite from `end` on.
+        let (limit, terms, tail, end) = match x.dtype() {
+            DType::F64 => (20.0, 46, 26, 714.0),
+            _ => (12.0, 24, 12, 92.0),
         };
         let size = abs(x)?;
-        let is_near = less(&size, limit)?;
+        let (is_near, is_over) = (less(&size, limit)?, greater_equal(&size, end)?);
         let quarter = multiply(&square(&where_(&is_near, x, 0)?)?, 0.25)?;
         let mut coefficients = vec![1.0f64];
         for k in 1..terms {
@@ -346,14 +348,14 @@ pub fn i0(x: &Array) -> Result<Array> {
             let odd = (2 * k - 1) as f64;
             coefficients.push(coefficients[k - 1] * odd * odd / (8 * k) as f64);
         }
-        let far = where_(&is_near, limit, &size)?;
+        let far = where_(&logical_or(&is_near, &is_over)?, limit, &size)?;
         let series = polynomial(&divide(1, &far)?, coefficients.into_iter().rev())?;
         // eˣ overflows before the result does.
         let root = exp(&multiply(&far, 0.5)?)?;
         let scaled = divide(&root, &sqrt(&multiply(&far, TAU)?)?)?;
         let far = multiply(&multiply(&series, &scaled)?, &root)?;
-        // Where the root is infinite so is the result, whatever the scale is.
-        let far = where_(&isinf(&root)?, f64::INFINITY, &far)?;
-        where_(&is_near, &near, &far)
+        // A multiple of x, so that slopes are infinite there, too.
+        let over = multiply(&where_(&is_over, &size, 1)?, f64::INFINITY)?;
+        where_(&is_near, &near, &where_(&is_over, &over, &far)?)
     })
 }

@@ -232,7 +232,11 @@ fn explained(step: &Step, device: Device) -> ExplainedStep {
         Kernel::Map(body) if body.code.is_empty() => ("copy".to_owned(), body.shape.to_string()),
         Kernel::Map(body) => ("map".to_owned(), body.shape.to_string()),
         Kernel::Reduce { body, kind, axes } => {
-            (kind.name().to_owned(), format!("over {axes:?} of {}", body.shape))
+            let several = match body.outputs.len() {
+                1 => String::new(),
+                count => format!(", {count} results"),
+            };
+            (kind.name().to_owned(), format!("over {axes:?} of {}{several}", body.shape))
         }
         Kernel::Rows { body, folds } => {
             let kinds: Vec<_> = folds.iter().map(|fold| fold.kind.name()).collect();
@@ -307,7 +311,7 @@ fn operations(segment: &Segment) -> f64 {
         |body: &Body, folds: usize| body.shape.size() as f64 * (body.code.len() + folds) as f64;
     let own = match &segment.kernel {
         Kernel::Map(body) => program(body, 0),
-        Kernel::Reduce { body, .. } => program(body, 1),
+        Kernel::Reduce { body, .. } => program(body, body.outputs.len()),
         Kernel::Rows { body, folds } => program(body, folds.len()),
         Kernel::Op(op) => op.operations(&inputs, &outputs),
         Kernel::Composite(composite) => composite.operations(&inputs, &outputs),

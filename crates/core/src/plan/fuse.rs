@@ -116,8 +116,8 @@ pub(super) enum Work {
 pub(super) enum GroupKind<'a> {
     /// Elementwise members only.
     Map,
-    /// The members feed a reduction of `input` into `slot`.
-    Reduce { op: &'a Reduce, input: Val<'a>, slot: Slot },
+    /// The members feed a reduction of `input` into `slot`, and like ones `beside` it (`beside.rs`).
+    Reduce { op: &'a Reduce, input: Val<'a>, slot: Slot, beside: Vec<(Val<'a>, Slot)> },
     /// Groups that walk the rows of one shape, whose members have values a row or an element.
     Rows { folds: Vec<RowFold<'a>> },
     /// A kernel of its own; the members follow it, in place in its output.
@@ -282,6 +282,7 @@ impl<'a> Fusion<'a> {
         fusion.sink();
         // Groups that are one now may be all that reads a result.
         fusion.join_kernels();
+        fusion.join_reductions();
         fusion
     }
 
@@ -342,7 +343,8 @@ impl<'a> Fusion<'a> {
                 let group = self.push_group(GroupKind::Map, shape, inputs[0].after);
                 let slot = self.slot(form, group);
                 self.note_use(&inputs[0], group, true);
-                let kind = GroupKind::Reduce { op, input: inputs[0].clone(), slot };
+                let kind =
+                    GroupKind::Reduce { op, input: inputs[0].clone(), slot, beside: Vec::new() };
                 if let Some(g) = &mut self.groups[group] {
                     g.kind = kind;
                 }

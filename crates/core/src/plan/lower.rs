@@ -401,17 +401,20 @@ impl Draft {
     fn of<'a>(fusion: &Fusion<'a>, index: usize, group: &Group<'a>) -> Draft {
         match &group.kind {
             GroupKind::Map => Self::map(fusion, index, group),
-            GroupKind::Reduce { op, input, slot } => {
+            GroupKind::Reduce { op, input, slot, beside } => {
                 let mut body = BodyDraft::new(group.members.len());
                 body.members(&group.members);
-                let result = body.arg(input);
+                let inputs = std::iter::once(input).chain(beside.iter().map(|(input, _)| input));
+                let results: SmallVec<[Arg; 4]> = inputs.map(|input| body.arg(input)).collect();
                 let kernel = Kernel::Reduce {
-                    body: body.body(group, &[], &[result]),
+                    body: body.body(group, &[], &results),
                     kind: op.kind,
                     axes: op.axes.clone(),
                 };
-                let out = vec![contiguous(fusion.slots[*slot as usize].form)];
-                Self::assemble(kernel, &body, &[], out, &[*slot])
+                let slots: SmallVec<[Slot; 4]> =
+                    std::iter::once(*slot).chain(beside.iter().map(|&(_, slot)| slot)).collect();
+                let out = slots.iter().map(|&s| contiguous(fusion.slots[s as usize].form));
+                Self::assemble(kernel, &body, &[], out.collect(), &slots)
             }
             GroupKind::Rows { folds } => Self::rows(fusion, index, group, folds),
             GroupKind::Own { kernel, inputs, slots } => {

@@ -6,6 +6,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod axes;
+mod beside;
 pub mod cache;
 mod continued;
 mod control;

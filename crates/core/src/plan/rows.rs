@@ -225,7 +225,7 @@ impl<'a> Fusion<'a> {
             }
             members.append(&mut group.members);
             after = after.max(group.after);
-            if let GroupKind::Reduce { op, input, slot } = group.kind {
+            if let GroupKind::Reduce { op, input, slot, .. } = group.kind {
                 folds.push(RowFold { after: members.len(), kind: op.kind, input, slot });
             }
         }

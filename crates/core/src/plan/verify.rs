@@ -114,7 +114,7 @@ fn verify_segment(index: usize, segment: &Segment) -> Result<()> {
     let (inputs, outputs) = (segment.inputs.len(), segment.outputs.len());
     match &segment.kernel {
         Kernel::Map(body) => fits(body, inputs, outputs)?,
-        Kernel::Reduce { body, .. } => fits(body, inputs, 1)?,
+        Kernel::Reduce { body, .. } => fits(body, inputs, outputs)?,
         Kernel::Rows { body, folds } => fits(body, inputs + folds.len(), outputs)?,
         Kernel::Op(_) | Kernel::Composite(_) | Kernel::Control(_) | Kernel::Custom(_) => {}
     }

@@ -120,11 +120,18 @@ fn is_transposed(x: &Array) -> bool {
         let Some(uncast) = x.node.state().inputs.first().cloned() else { return false };
         x = uncast;
     }
-    untransposed(&x).is_some()
+    swapped(&x).is_some()
+}
+
+/// The array that `x` is with its last two axes swapped, where it is recorded as that, or as that in another dtype.
+pub(crate) fn untransposed(x: &Array) -> Result<Option<Array>> {
+    let Op::Elementwise(Elementwise::Cast(to)) = &x.node.op else { return Ok(swapped(x)) };
+    let uncast = x.node.state().inputs.first().cloned();
+    uncast.and_then(|uncast| swapped(&uncast)).map(|inner| cast(&inner, to.to)).transpose()
 }
 
 /// The array that `x` is recorded as with the last two axes swapped.
-pub(crate) fn untransposed(x: &Array) -> Option<Array> {
+fn swapped(x: &Array) -> Option<Array> {
     let Op::Movement(Movement::Transpose(axes)) = &x.node.op else { return None };
     let lead = axes.len().saturating_sub(2);
     let swaps = axes[..lead].iter().copied().eq(0..lead) && axes[lead..] == [lead + 1, lead];

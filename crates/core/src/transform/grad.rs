@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::graph::trace::{ById, Handle, handle, tape};
 use crate::graph::{Graph, Ref};
 use crate::ops::conjugate;
+use crate::prim::composite::{Composite, QuantizedDot};
 use crate::prim::{Diff, KernelOp, Op, Primitive, record};
 use crate::shape::Aval;
 use crate::with_payload;
@@ -252,6 +253,9 @@ fn passed_on(
             op: op.name(),
             detail: "there is no derivative by indices: use stop_gradient on them".to_owned(),
         });
+    }
+    if matches!(op, Op::Composite(Composite::QuantizedDot(_))) && known[QuantizedDot::WORDS] {
+        return Err(QuantizedDot::refuse_words());
     }
     let is_hidden = matches!(op, Op::Control(_) | Op::Composite(_) | Op::Custom(_))
         || with_payload!(op, payload => matches!(payload.diff(), Diff::Zero));

@@ -49,7 +49,7 @@ struct Core {
     size: usize,
     /// How many outer axes are kept, and where the reduced axes end.
     borders: [usize; 2],
-    /// The place of the output among the space's operands.
+    /// The place of the first output among the space's operands.
     output: usize,
     store: Store,
 }
@@ -73,23 +73,23 @@ enum Strategy {
 }
 
 impl ReduceKernel {
-    /// Prepares the fold of `body`'s output over `axes` of its shape. Strides of inputs are along
-    /// that shape, those of the output along what is left of it.
+    /// Prepares the fold of each of `body`'s outputs over `axes` of its shape. Strides of inputs are along
+    /// that shape, those of outputs, which lie alike, along what is left of it.
     pub fn new(
         body: &Body,
         kind: ReduceKind,
         axes: &[usize],
         inputs: &[Operand],
-        output: &Operand,
+        outputs: &[Operand],
     ) -> Result<Self> {
-        check(body, inputs, 1)?;
+        check(body, inputs, outputs.len())?;
         let isa = Isa::best();
         let dtype = body.dtype_of(body.outputs[0]);
         let folds = folds(kind, dtype, isa).ok_or_else(|| Error::DType {
             op: kind.name(),
             detail: format!("the CPU has none of {dtype}"),
         })?;
-        let (space, borders) = arrange(body, axes, inputs, output);
+        let (space, borders) = arrange(body, axes, inputs, &outputs[0]);
         let reduced: usize = space.dims[borders[0]..borders[1]].iter().product();
         let inner: usize = space.dims[borders[1]..].iter().product();
         let tile = TILE;
@@ -101,7 +101,7 @@ impl ReduceKernel {
             false if in_pieces => Tiling::rows(&space, Row::piece(tile)),
             false => Tiling::new(&space, borders[0], tile),
         };
-        let program = Program::new(body, &space, &tiling, Sink::Registers(1), isa)?;
+        let program = Program::new(body, &space, &tiling, Sink::Registers(outputs.len()), isa)?;
         let store = Store::new(&space, &tiling, borders, inputs.len(), dtype, isa);
         let size = held(dtype).size();
         let core =
@@ -127,7 +127,7 @@ impl ReduceKernel {
     ///
     /// # Safety
     /// Each operand's elements, at the strides that the kernel was made for, are valid for reads
-    /// or writes, and the output overlaps no input.
+    /// or writes, and no output overlaps another operand.
     pub unsafe fn run(&self, args: &RawArgs<'_>) {
         // SAFETY: the caller vouches for the operands.
         unsafe {
@@ -230,7 +230,7 @@ impl Store {
 }
 
 impl Core {
-    /// The axes of the output, to fill it.
+    /// The axes of an output, to fill it.
     fn all_outputs(&self) -> CopyAxes {
         (0..self.borders[0])
             .chain(self.borders[1]..self.space.dims.len())
@@ -260,7 +260,9 @@ impl Core {
                 }
                 None => bytes.copy_from_slice(&wide),
             }
-            copy(self.store.size, element.as_ptr().cast(), args.outputs[0], axes);
+            for &output in args.outputs {
+                copy(self.store.size, element.as_ptr().cast(), output, axes);
+            }
         }
     }
 
@@ -288,21 +290,23 @@ impl Core {
                     let cuts = walk.cuts();
                     let n = tiling.elements(cuts);
                     runner.tile(&walk.offsets, cuts, n);
-                    let x = runner.get(program.results[0]);
                     let outer = n / (reduced * inner);
-                    if inner == 1 {
-                        (self.folds.rows)(acc, x, outer, reduced);
-                    } else {
-                        self.fill(acc, outer * inner);
-                        for k in 0..outer {
-                            let acc = acc.add(k * inner * self.size);
-                            let x = x.add(k * reduced * inner * self.size);
-                            (self.folds.columns)(acc, x, reduced, inner);
+                    for (output, &result) in program.results.iter().enumerate() {
+                        let x = runner.get(result);
+                        if inner == 1 {
+                            (self.folds.rows)(acc, x, outer, reduced);
+                        } else {
+                            self.fill(acc, outer * inner);
+                            for k in 0..outer {
+                                let acc = acc.add(k * inner * self.size);
+                                let x = x.add(k * reduced * inner * self.size);
+                                (self.folds.columns)(acc, x, reduced, inner);
+                            }
                         }
+                        let to = self.at(args, output, walk.offsets[self.output]);
+                        let staging = scratch.add(program.staging);
+                        self.store.run(acc, to, outer * inner, cuts, staging);
                     }
-                    let to = self.at(args, walk.offsets[self.output]);
-                    let staging = scratch.add(program.staging);
-                    self.store.run(acc, to, outer * inner, cuts, staging);
                     if i + 1 < count {
                         walk.next();
                     }
@@ -324,12 +328,12 @@ impl Core {
         }
     }
 
-    /// The address of an output element.
+    /// The address of an element of an output.
     ///
     /// # Safety
     /// The offset lies in the output.
-    unsafe fn at(&self, args: &RawArgs<'_>, offset: isize) -> *mut u8 {
+    unsafe fn at(&self, args: &RawArgs<'_>, output: usize, offset: isize) -> *mut u8 {
         // SAFETY: the caller vouches for the offset.
-        unsafe { args.outputs[0].offset(offset * self.store.size as isize) }
+        unsafe { args.outputs[output].offset(offset * self.store.size as isize) }
     }
 }

@@ -1,5 +1,7 @@
 //! Reductions whose tiles hold only a part of what makes one run of outputs.
 
+use smallvec::SmallVec;
+
 use super::{CHUNK_WORK, CHUNKS, Core, RawArgs, Row, Runner, Walk, parallel_for, with_scratch};
 use crate::memory::filled;
 
@@ -59,8 +61,10 @@ impl Split {
                 }
             });
         }
+        // The rows of all results, one after the other.
         let row = self.width * core.size;
-        let mut partial = filled(0u64, (self.units * self.parts * row).div_ceil(8));
+        let rows_of_part = row * core.program.results.len();
+        let mut partial = filled(0u64, (self.units * self.parts * rows_of_part).div_ceil(8));
         let rows = Rows(partial.as_mut_ptr().cast());
         parallel_for(self.units * self.parts, |i| {
             // A reference to the whole, which may go to other threads, not to the pointer in it.
@@ -69,23 +73,26 @@ impl Split {
             let range = self.tiles * part / self.parts..self.tiles * (part + 1) / self.parts;
             // SAFETY: the caller vouches for the operands; each part has a row of its own.
             unsafe {
-                let out = rows.0.add(i * row);
-                self.fold(core, args, unit, range, |acc, _| {
-                    std::ptr::copy_nonoverlapping(acc, out, row);
+                let out = rows.0.add(i * rows_of_part);
+                self.fold(core, args, unit, range, |result, acc, _| {
+                    std::ptr::copy_nonoverlapping(acc, out.add(result * row), row);
                 });
             }
         });
         for unit in 0..self.units {
             // SAFETY: all parts are done; the caller vouches for the output.
             unsafe {
-                let first = rows.0.add(unit * self.parts * row);
+                let first = rows.0.add(unit * self.parts * rows_of_part);
                 for part in 1..self.parts {
-                    (core.folds.columns)(first, first.add(part * row), 1, self.width);
+                    let other = first.add(part * rows_of_part);
+                    (core.folds.columns)(first, other, 1, rows_of_part / core.size);
                 }
                 let walk = self.walk(core, unit, 0);
                 with_scratch(core.program.bytes, |scratch| {
                     let staging = scratch.add(core.program.staging);
-                    self.store(core, args, &walk, first, staging);
+                    for result in 0..core.program.results.len() {
+                        self.store(core, args, &walk, result, first.add(result * row), staging);
+                    }
                 });
             }
         }
@@ -105,19 +112,20 @@ impl Split {
     }
 
     /// # Safety
-    /// As [`Split::run`]; `acc` holds the unit's accumulators.
+    /// As [`Split::run`]; `acc` holds the unit's accumulators of that result.
     unsafe fn store(
         &self,
         core: &Core,
         args: &RawArgs<'_>,
         walk: &Walk<'_>,
+        result: usize,
         acc: *const u8,
         staging: *mut u8,
     ) {
         let cuts = walk.cuts();
         // SAFETY: the caller vouches for the memory.
         unsafe {
-            let to = core.at(args, walk.offsets[core.output]);
+            let to = core.at(args, result, walk.offsets[core.output]);
             core.store.run(acc, to, self.width_of(core, cuts), cuts, staging);
         }
     }
@@ -127,8 +135,8 @@ impl Split {
     unsafe fn run_unit(&self, core: &Core, args: &RawArgs<'_>, unit: usize) {
         // SAFETY: the caller vouches for the operands.
         unsafe {
-            self.fold(core, args, unit, 0..self.tiles, |acc, staging| {
-                self.store(core, args, &self.walk(core, unit, 0), acc, staging);
+            self.fold(core, args, unit, 0..self.tiles, |result, acc, staging| {
+                self.store(core, args, &self.walk(core, unit, 0), result, acc, staging);
             });
         }
     }
@@ -145,7 +153,7 @@ impl Split {
         width
     }
 
-    /// Folds the tiles `range` of a unit, and hands the row of accumulators on, with staging
+    /// Folds the tiles `range` of a unit, and hands the row of accumulators of each result on, with staging
     /// memory.
     ///
     /// # Safety
@@ -156,7 +164,7 @@ impl Split {
         args: &RawArgs<'_>,
         unit: usize,
         range: std::ops::Range<usize>,
-        done: impl FnOnce(*const u8, *mut u8),
+        done: impl Fn(usize, *const u8, *mut u8),
     ) {
         if self.in_pieces {
             // SAFETY: the same contract.
@@ -169,12 +177,16 @@ impl Split {
         let beside = if width == 1 { 1 } else { (WIDTH / width).max(1) };
         let row = (width * beside * core.size).next_multiple_of(64);
         let depth = range.len().max(1).ilog2() as usize + 3;
-        with_scratch(program.bytes + row * depth, |scratch| {
+        let results = program.results.len();
+        with_scratch(program.bytes + row * depth * results, |scratch| {
             // SAFETY: the caller vouches for the operands; the scratch memory has room for the
-            // program and, behind it, a stack of rows, which is as high as the number of rows
+            // program and, behind it, a stack of rows for each result, which is as high as the number of rows
             // has digits.
             unsafe {
-                let stack = Stack { core, width, row, at: scratch.add(program.bytes) };
+                let stack = |result: usize| {
+                    let at = scratch.add(program.bytes + row * depth * result);
+                    Stack { core, width, row, at }
+                };
                 let full = tiling.full_cuts();
                 let runner = Runner::new(program, args, scratch, full, tiling.size());
                 let (mut height, mut blocks, mut rows) = (0, 0usize, 0);
@@ -182,34 +194,36 @@ impl Split {
                     let cuts = walk.cuts();
                     let n = tiling.elements(cuts);
                     runner.tile(&walk.offsets, cuts, n);
-                    let x = runner.get(program.results[0]);
-                    if width == 1 {
-                        (core.folds.rows)(stack.row(height), x, 1, n);
-                        rows = BLOCK_ROWS;
-                    } else {
+                    for (result, &at) in program.results.iter().enumerate() {
+                        let (stack, x) = (stack(result), runner.get(at));
+                        if width == 1 {
+                            (core.folds.rows)(stack.row(height), x, 1, n);
+                            continue;
+                        }
                         if rows == 0 {
                             core.fill(stack.row(height), width * beside);
                         }
                         stack.add(height, x, n / width, beside);
-                        rows += (n / width).div_ceil(beside);
                     }
+                    rows += if width == 1 { BLOCK_ROWS } else { (n / width).div_ceil(beside) };
                     if rows >= BLOCK_ROWS || tile + 1 == range.end {
-                        stack.gather(height, beside);
                         blocks += 1;
-                        height += 1;
-                        for _ in 0..blocks.trailing_zeros() {
-                            height -= 1;
-                            stack.combine(height);
+                        let whole = blocks.trailing_zeros() as usize;
+                        for result in 0..results {
+                            let stack = stack(result);
+                            stack.gather(height, beside);
+                            (height + 1 - whole..=height).rev().for_each(|at| stack.combine(at));
                         }
+                        height = height + 1 - whole;
                         rows = 0;
                     }
                     walk.next();
                 }
-                while height > 1 {
-                    height -= 1;
-                    stack.combine(height);
+                for result in 0..results {
+                    let stack = stack(result);
+                    (1..height).rev().for_each(|at| stack.combine(at));
+                    done(result, stack.row(0), scratch.add(program.staging));
                 }
-                done(stack.row(0), scratch.add(program.staging));
             }
         });
     }
@@ -224,26 +238,33 @@ impl Split {
         args: &RawArgs<'_>,
         unit: usize,
         range: std::ops::Range<usize>,
-        done: impl FnOnce(*const u8, *mut u8),
+        done: impl Fn(usize, *const u8, *mut u8),
     ) {
         let (tiling, program) = (&core.tiling, &core.program);
         let mut walk = self.walk(core, unit, range.start);
-        let bytes = Row::bytes(&core.folds, range.len() * tiling.size());
-        with_scratch(program.bytes + bytes, |scratch| {
+        let bytes = Row::bytes(&core.folds, range.len() * tiling.size()).next_multiple_of(64);
+        let results = program.results.len();
+        with_scratch(program.bytes + bytes * results, |scratch| {
             // SAFETY: the caller vouches for the operands; the scratch memory has room for the
-            // program and, behind it, the row.
+            // program and, behind it, the row of each result.
             unsafe {
                 let full = tiling.full_cuts();
                 let runner = Runner::new(program, args, scratch, full, tiling.size());
-                let mut row = Row::new(&core.folds, scratch.add(program.bytes));
+                let row =
+                    |result| Row::new(&core.folds, scratch.add(program.bytes + bytes * result));
+                let mut rows: SmallVec<[Row<'_>; 4]> = (0..results).map(row).collect();
                 for _ in range {
                     let cuts = walk.cuts();
                     let n = tiling.elements(cuts);
                     runner.tile(&walk.offsets, cuts, n);
-                    row.add(runner.get(program.results[0]), n);
+                    for (row, &result) in rows.iter_mut().zip(&program.results) {
+                        row.add(runner.get(result), n);
+                    }
                     walk.next();
                 }
-                done(row.finish(), scratch.add(program.staging));
+                for (result, row) in rows.into_iter().enumerate() {
+                    done(result, row.finish(), scratch.add(program.staging));
+                }
             }
         });
     }

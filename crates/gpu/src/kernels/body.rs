@@ -52,14 +52,14 @@ impl Draft {
         })
     }
 
-    /// The one output of `body` for one element, where a fold reads it.
-    pub fn value<'k>(
+    /// The outputs of `body` for one element, where folds read them.
+    pub fn folded<'k>(
         &'k self,
         body: &Body,
         inputs: &[Number<'k>],
         scalars: &[Number<'k>],
-    ) -> Number<'k> {
-        self.results(body, inputs, scalars, |_| Then::Read)[0]
+    ) -> Vec<Number<'k>> {
+        self.results(body, inputs, scalars, |_| Then::Read)
     }
 
     fn results<'k>(

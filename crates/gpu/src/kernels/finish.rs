@@ -19,6 +19,13 @@ pub fn operands(segment: &Segment) -> Vec<&Operand> {
     std::iter::once(&segment.outputs[0]).chain(more.into_iter().flatten()).collect()
 }
 
+/// Binds the outputs of a kernel with so many results, and what the epilogue of the first reads.
+pub fn all<'k>(k: &'k Draft, segment: &'k Segment, results: usize) -> Vec<Finish<'k>> {
+    let others = 1..results;
+    let other = |output| Finish { k, out: k.output(segment, output), epilogue: None };
+    std::iter::once(Finish::new(k, segment)).chain(others.map(other)).collect()
+}
+
 impl<'k> Finish<'k> {
     /// Binds the output, and what the epilogue reads.
     pub fn new(k: &'k Draft, segment: &'k Segment) -> Self {

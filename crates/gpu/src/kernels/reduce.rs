@@ -114,7 +114,7 @@ pub struct Folded<'a> {
     pub kind: ReduceKind,
     /// The axes that go; sorted.
     pub axes: &'a [usize],
-    /// The dtype of the result before it is stored.
+    /// The dtype of the results before they are stored.
     pub dtype: DType,
     /// What the body reads, along its shape: the segment's first inputs.
     pub inputs: Vec<Operand>,
@@ -135,19 +135,6 @@ pub fn reduce(
         0 => Vec::new(),
         _ => (0..count).map(|index| k.input(segment, index)).collect(),
     };
-    let cut = spread.parts > 1;
-    let width = if spread.along { 1 } else { u64::from(spread.count) };
-    // Parts are kept as registers hold them: halves in single precision.
-    let partial = work.dtype.accumulator();
-    let scratch = cut.then(|| {
-        let places = spread.outputs * width * spread.parts;
-        program.scratch.push(places as usize * partial.size());
-        k.scratch(program.scratch.len() - 1, partial, Access::Write)
-    });
-    let finish = (!cut).then(|| Finish::new(&k, segment));
-    let scalars = k.scalars(work.body);
-    let (outer, inner) = (k.walk(&outer), k.walk(&inner));
-    let elements = Elements { k: &k, body: work.body, scalars, views, outer, inner, spread };
     // A thread that has several loads under way waits less often.
     let per_thread = spread.folded / spread.stride();
     let short = work.body.code.len() <= 32 && count <= 4;
@@ -155,31 +142,26 @@ pub fn reduce(
         true => at_once(spread.count, &work.inputs),
         false => 1,
     };
-    let fold = Fold::new(&k, work.kind, work.dtype, spread, at_once);
-    let parts = k.extent(spread.parts);
+    let results = work.body.outputs.len();
+    let fold = Fold::new(&k, work.kind, work.dtype, spread, at_once).of(results as u32);
+    let fold = fold.with_parts(program);
+    let ends = if fold.is_whole() { finish::all(&k, segment, results) } else { Vec::new() };
+    let scalars = k.scalars(work.body);
+    let (outer, inner) = (k.walk(&outer), k.walk(&inner));
+    let elements = Elements { k: &k, body: work.body, scalars, views, outer, inner, spread };
     fold.run(
         |output, ats| elements.load(output, ats),
-        |output, part, values| {
-            if let Some(finish) = &finish {
-                let index = unflatten(output, &elements.outer.sizes);
-                return finish.store(&index, &elements.outer.strides[count..], values);
-            }
-            for (i, value) in values.into_iter().enumerate() {
-                let row = (output * width as u32 + i as u32) * parts;
-                scratch.iter().for_each(|out| out.buf.store_number(row + part, value));
+        |output, values| {
+            let index = unflatten(output, &elements.outer.sizes);
+            let strides = &elements.outer.strides[count..];
+            let each = values.chunks(values.len() / results);
+            for (end, values) in ends.iter().zip(each) {
+                end.store(&index, strides, values.to_vec());
             }
         },
     );
-    let blocks = fold.blocks();
-    program.launches.push(k.launch_blocks(blocks)?);
-    if cut {
-        let outputs = spread.outputs * width;
-        let scratch = program.scratch.len() - 1;
-        let sizes = [outputs, spread.parts];
-        let of = (work.kind, work.dtype, partial);
-        program.launches.push(join_parts(of, sizes, segment, target, scratch)?);
-    }
-    Ok(())
+    let ending = fold.ending();
+    ending.launches(program, k, segment, target)
 }
 
 /// How many steps of so many neighbours a thread loads at once, each from all inputs: 64 bytes of the widest.
@@ -263,46 +245,89 @@ impl<'k> Elements<'k, '_> {
         loaded.into_iter().map(|inputs| self.computed(&inputs)).collect()
     }
 
+    /// The neighbours of each result.
     fn computed(&self, inputs: &[Vec<Number<'k>>]) -> Vec<Number<'k>> {
-        (0..self.spread.count as usize)
+        let all: Vec<Vec<Number<'k>>> = (0..self.spread.count as usize)
             .map(|at| {
                 let own: Vec<Number<'k>> = inputs.iter().map(|neighbours| neighbours[at]).collect();
-                self.k.value(self.body, &own, &self.scalars)
+                self.k.folded(self.body, &own, &self.scalars)
             })
-            .collect()
+            .collect();
+        let results = 0..self.body.outputs.len();
+        results.flat_map(|result| all.iter().map(move |own| own[result])).collect()
     }
 }
 
-/// The launch that folds the parts of each output, with what, in which dtype, and which the parts have.
-pub fn join_parts(
-    (kind, dtype, partial): (ReduceKind, DType, DType),
-    [outputs, parts]: [u64; 2],
-    segment: &Segment,
-    target: &Target,
+/// What is left to do once a fold is written.
+pub struct Ending {
+    blocks: u64,
+    /// The parts that another launch folds.
+    parts: Option<Kept>,
+}
+
+/// Parts in memory: those of each output one after the other, in one dtype as registers hold them.
+struct Kept {
+    kind: ReduceKind,
+    dtype: DType,
+    results: usize,
+    outputs: u64,
+    parts: u64,
     scratch: usize,
-) -> Result<Launch, Missing> {
-    let k = Draft::new("reduce_parts", BLOCK, segment, target)?;
-    let from = k.bind(BufferRef::Scratch(scratch), partial, Access::Read);
-    let results = finish::operands(segment);
-    let finish = Finish::new(&k, segment);
-    let spread = Spread { parts: 1, ..Spread::of(true, 1, outputs, parts, 1, target) };
-    let strides: Vec<&[isize]> = results.iter().map(|o| &o.strides[..]).collect();
-    let walk = k.walk(&Axes::joined(&results[0].aval.shape, &strides));
-    let at_once = if parts / spread.stride() >= u64::from(AT_ONCE) { AT_ONCE } else { 1 };
-    let fold = Fold::new(&k, kind, dtype, spread, at_once);
-    let folded = k.extent(spread.folded);
-    fold.run(
-        |output, ats| {
-            let row = output * folded;
-            let places: Vec<Val<'_>> = ats.iter().map(|&at| row + at).collect();
-            places.into_iter().map(|at| vec![from.load_number(at)]).collect()
-        },
-        |output, _, values| {
-            finish.store(&unflatten(output, &walk.sizes), &walk.strides, values);
-        },
-    );
-    let blocks = fold.blocks();
-    k.launch_blocks(blocks)
+}
+
+impl Ending {
+    /// Adds the launch of `k`, which the fold was written in, and one that folds parts, where these are left.
+    pub fn launches(
+        self,
+        program: &mut Program,
+        k: Draft,
+        segment: &Segment,
+        target: &Target,
+    ) -> Result<(), Missing> {
+        program.launches.push(k.launch_blocks(self.blocks)?);
+        if let Some(parts) = self.parts {
+            program.launches.push(parts.joined(segment, target)?);
+        }
+        Ok(())
+    }
+}
+
+impl Kept {
+    /// The launch that folds the parts of each output.
+    fn joined(&self, segment: &Segment, target: &Target) -> Result<Launch, Missing> {
+        let Kept { kind, dtype, results, outputs, parts, scratch } = *self;
+        let k = Draft::new("reduce_parts", BLOCK, segment, target)?;
+        let from = k.bind(BufferRef::Scratch(scratch), dtype.accumulator(), Access::Read);
+        let operands = finish::operands(segment);
+        let ends = finish::all(&k, segment, results);
+        let all = outputs * results as u64;
+        let spread = Spread { parts: 1, ..Spread::of(true, 1, all, parts, 1, target) };
+        let strides: Vec<&[isize]> = operands.iter().map(|o| &o.strides[..]).collect();
+        let walk = k.walk(&Axes::joined(&operands[0].aval.shape, &strides));
+        let at_once = if parts / spread.stride() >= u64::from(AT_ONCE) { AT_ONCE } else { 1 };
+        let fold = Fold::new(&k, kind, dtype, spread, at_once);
+        let folded = k.extent(spread.folded);
+        let by_outputs = (results > 1).then(|| k.divisor(outputs as usize, k.index));
+        fold.run(
+            |output, ats| {
+                let row = output * folded;
+                let places: Vec<Val<'_>> = ats.iter().map(|&at| row + at).collect();
+                places.into_iter().map(|at| vec![from.load_number(at)]).collect()
+            },
+            |output, values| {
+                let store = |end: &Finish<'_>, output| {
+                    end.store(&unflatten(output, &walk.sizes), &walk.strides, values.clone());
+                };
+                let Some(by_outputs) = &by_outputs else { return store(&ends[0], output) };
+                let (result, output) = output.div_rem(by_outputs);
+                for (number, end) in ends.iter().enumerate() {
+                    k.when(result.eq(number as u32), || store(end, output));
+                }
+            },
+        );
+        let blocks = fold.blocks();
+        k.launch_blocks(blocks)
+    }
 }
 
 /// A fold that is being written.
@@ -311,6 +336,8 @@ pub struct Fold<'k> {
     kind: ReduceKind,
     dtype: DType,
     spread: Spread,
+    /// How many results each output has.
+    results: u32,
     /// How many steps a thread loads before it folds them.
     at_once: u32,
     /// Of the spread: literals where neighbouring threads fold one output, since they are few powers of
@@ -319,6 +346,15 @@ pub struct Fold<'k> {
     lanes: Val<'k>,
     /// Steps between the elements of a thread.
     stride: Val<'k>,
+    /// Where the parts of outputs go.
+    parts: Option<Parts<'k>>,
+}
+
+/// Memory for the parts of outputs, and its number.
+#[derive(Clone, Copy)]
+struct Parts<'k> {
+    view: View<'k>,
+    scratch: usize,
 }
 
 impl<'k> Fold<'k> {
@@ -330,24 +366,70 @@ impl<'k> Fold<'k> {
             false => (k.divisor(columns as usize, Ty::U32), k.size(lanes.into(), Ty::U32)),
         };
         let stride = k.extent(spread.stride());
-        Fold { k, kind, dtype, spread, at_once, columns, lanes, stride }
+        Fold { k, kind, dtype, spread, results: 1, at_once, columns, lanes, stride, parts: None }
+    }
+
+    /// It, for so many results of the same elements.
+    pub fn of(self, results: u32) -> Self {
+        Fold { results, ..self }
+    }
+
+    /// It, with memory for the parts of outputs that are cut.
+    pub fn with_parts(mut self, program: &mut Program) -> Self {
+        let Spread { outputs, parts, .. } = self.spread;
+        if parts > 1 {
+            let (k, scratch) = (self.k, program.scratch.len());
+            // Parts are kept as registers hold them: halves in single precision.
+            let partial = self.dtype.accumulator();
+            let places = outputs * u64::from(self.width()) * parts;
+            program.scratch.push(places as usize * partial.size());
+            self.parts = Some(Parts { view: k.scratch(scratch, partial, Access::Write), scratch });
+        }
+        self
+    }
+
+    /// Whether its own launch stores the results.
+    pub fn is_whole(&self) -> bool {
+        self.parts.is_none()
+    }
+
+    /// What is left to do once it is written.
+    pub fn ending(&self) -> Ending {
+        let parts = self.parts.map(|Parts { scratch, .. }| Kept {
+            kind: self.kind,
+            dtype: self.dtype,
+            results: self.results as usize,
+            outputs: self.spread.outputs * u64::from(self.width() / self.results),
+            parts: self.spread.parts,
+            scratch,
+        });
+        Ending { blocks: self.blocks(), parts }
+    }
+
+    /// The values that a thread has in the end: of each result those of its outputs.
+    fn width(&self) -> u32 {
+        self.results * if self.spread.along { 1 } else { self.spread.count }
+    }
+
+    /// How many blocks have outputs of their own.
+    fn rows(&self) -> u64 {
+        self.spread.outputs.div_ceil(u64::from(self.spread.columns))
     }
 
     /// A block for every few outputs of every part.
-    pub fn blocks(&self) -> u64 {
-        let Spread { outputs, columns, parts, .. } = self.spread;
-        outputs.div_ceil(u64::from(columns)) * parts
+    fn blocks(&self) -> u64 {
+        self.rows() * self.spread.parts
     }
 
     /// Folds what `load` gives for an output and some of its elements, and gives the result to
-    /// `store` with the output and the part.
+    /// `store` with the output, unless another launch does.
     pub fn run(
         &self,
         load: impl Fn(Val<'k>, &[Val<'k>]) -> Vec<Vec<Number<'k>>>,
-        store: impl Fn(Val<'k>, Val<'k>, Vec<Number<'k>>),
+        store: impl Fn(Val<'k>, Vec<Number<'k>>),
     ) {
         let k = self.k;
-        let Spread { along, outputs, folded, parts, count, .. } = self.spread;
+        let Spread { along, outputs, folded, parts, .. } = self.spread;
         let thread = k.thread();
         // Which output of the block, and which of its threads.
         let (own, lane) = match along {
@@ -358,8 +440,8 @@ impl<'k> Fold<'k> {
             }
         };
         let works = lane.lt(self.lanes);
-        let shared = self.shared(if along { 1 } else { count });
-        let rows = outputs.div_ceil(u64::from(self.spread.columns));
+        let shared = self.shared(self.width());
+        let rows = self.rows();
         let (own, lane_wide) = (k.as_index(own), k.as_index(lane));
         let [columns, lanes] = [self.columns.size, self.lanes].map(|v| k.as_index(v));
         let [outputs, end] = [outputs, folded].map(|n| k.extent(n));
@@ -375,19 +457,45 @@ impl<'k> Fold<'k> {
                 k.when(valid, || self.elements(&totals, output, [from, end], &load));
             }
             let mut values: Vec<Number<'k>> = totals.iter().map(|total| total.get()).collect();
-            while along && values.len() > 1 {
-                let others = values.split_off(values.len() / 2);
-                values = values.into_iter().zip(others).map(|(x, y)| self.fold(x, y)).collect();
+            if along {
+                let own = values.chunks(self.spread.count as usize);
+                values = own.map(|neighbours| self.halved(neighbours.to_vec())).collect();
             }
             let values = self.across(values, &shared, thread, lane);
-            k.when(lane.eq(0) & valid, || store(output, part, values));
+            k.when(lane.eq(0) & valid, || match self.parts {
+                Some(Parts { view, .. }) => self.keep(view, output, part, values),
+                None => store(output, values),
+            });
         });
+    }
+
+    /// Stores a part of the results of outputs.
+    fn keep(&self, view: View<'k>, output: Val<'k>, part: Val<'k>, values: Vec<Number<'k>>) {
+        let k = self.k;
+        let each = self.width() / self.results;
+        let parts = k.extent(self.spread.parts);
+        let outputs = (self.results > 1).then(|| k.extent(self.spread.outputs * u64::from(each)));
+        for (i, value) in values.into_iter().enumerate() {
+            let (result, at) = (i as u32 / each, i as u32 % each);
+            let own = output * each + at;
+            let own = outputs.map_or(own, |outputs| outputs * result + own);
+            view.buf.store_number(own * parts + part, value);
+        }
     }
 
     /// Variables for the neighbours of a thread, with nothing folded yet.
     fn totals(&self) -> Vec<NumberVar<'k>> {
         let start = self.k.identity(self.kind, self.dtype);
-        (0..self.spread.count).map(|_| self.k.number_var(start)).collect()
+        (0..self.results * self.spread.count).map(|_| self.k.number_var(start)).collect()
+    }
+
+    /// A power of two of values as one, by halves.
+    fn halved(&self, mut values: Vec<Number<'k>>) -> Number<'k> {
+        while values.len() > 1 {
+            let others = values.split_off(values.len() / 2);
+            values = values.into_iter().zip(others).map(|(x, y)| self.fold(x, y)).collect();
+        }
+        values[0]
     }
 
     /// Folds the elements of one thread: in runs, whose results are folded.

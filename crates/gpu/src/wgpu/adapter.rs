@@ -184,6 +184,7 @@ impl Wgpu {
                 body_instructions: 96,
                 computes_again: true,
                 row: 4096,
+                folds: 1,
             },
             target,
             queue: Arc::new(queue),

@@ -209,13 +209,11 @@ pub fn linspace(
 ) -> PyResult<PyArray> {
     let count = usize::try_from(num.unwrap_or(50))
         .map_err(|_| wrong_value("linspace: num must not be negative"))?;
-    let (start, mut stop) =
-        (real_number(start, "linspace")?.to_f64(), real_number(stop, "linspace")?.to_f64());
-    if !endpoint && count > 0 {
-        stop -= (stop - start) / count as f64;
-    }
+    let [start, stop] = [real_number(start, "linspace")?, real_number(stop, "linspace")?];
+    let (start, stop) = (start.to_f64(), stop.to_f64());
     let dtype = dtype.map_or(DType::F32, |d| d.0);
-    on(stream, || give(ops::linspace(start, stop, count, dtype)))
+    let spaced = if endpoint { ops::linspace } else { ops::linspace_open };
+    on(stream, || give(spaced(start, stop, count, dtype)))
 }
 
 #[doc = docs!(logspace)]

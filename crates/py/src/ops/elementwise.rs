@@ -8,7 +8,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, Numeric, Opd, give, meet};
+use crate::operand::{Arr, Axis, Given, Numeric, Opd, give, meet};
 use crate::tree;
 
 fn limit(side: &Option<Opd>) -> Limit<'_> {
@@ -45,14 +45,14 @@ pub fn clip(
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol = 1e-5, atol = 1e-8, *, equal_nan = false, stream = None))]
 pub fn isclose(
-    a: Opd,
-    b: Opd,
+    a: Given,
+    b: Given,
     rtol: f64,
     atol: f64,
     equal_nan: bool,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let (a, b) = meet(a, b)?;
+    let (a, b) = meet(a.0, b.0)?;
     let tolerance = Tolerance { relative: rtol, absolute: atol, equal_nan };
     on(stream, || give(ops::isclose(&a, &b, tolerance)))
 }
@@ -61,14 +61,14 @@ pub fn isclose(
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol = 1e-5, atol = 1e-8, *, equal_nan = false, stream = None))]
 pub fn allclose(
-    a: Opd,
-    b: Opd,
+    a: Given,
+    b: Given,
     rtol: f64,
     atol: f64,
     equal_nan: bool,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let (a, b) = meet(a, b)?;
+    let (a, b) = meet(a.0, b.0)?;
     let tolerance = Tolerance { relative: rtol, absolute: atol, equal_nan };
     on(stream, || give(ops::allclose(&a, &b, tolerance)))
 }

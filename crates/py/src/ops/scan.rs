@@ -8,18 +8,18 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::generated::docs;
-use crate::operand::{Arr, Axis, give};
+use crate::operand::{Arr, OneAxis, give};
 
 macro_rules! scans {
     ($($name:ident)*) => {$(
         #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
-            a, /, axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
+            a, /, axis = OneAxis::all(), *, reverse = false, inclusive = true, stream = None
         ), text_signature = "(a, /, axis=None, *, reverse=False, inclusive=True, stream=None)")]
         pub fn $name(
             a: Arr,
-            axis: Axis,
+            axis: OneAxis,
             reverse: bool,
             inclusive: bool,
             stream: Option<On>,
@@ -32,11 +32,11 @@ macro_rules! scans {
         impl PyArray {
             #[doc = docs!(array::$name)]
             #[pyo3(signature = (
-                axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
+                axis = OneAxis::all(), *, reverse = false, inclusive = true, stream = None
             ), text_signature = "($self, axis=None, *, reverse=False, inclusive=True, stream=None)")]
             fn $name(
                 &self,
-                axis: Axis,
+                axis: OneAxis,
                 reverse: bool,
                 inclusive: bool,
                 stream: Option<On>,
@@ -54,12 +54,12 @@ macro_rules! summing_scans {
         #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
-            a, /, axis = Axis::all(), *, reverse = false, inclusive = true, dtype = None,
+            a, /, axis = OneAxis::all(), *, reverse = false, inclusive = true, dtype = None,
             stream = None
         ), text_signature = "(a, /, axis=None, *, reverse=False, inclusive=True, dtype=None, stream=None)")]
         pub fn $name(
             a: Arr,
-            axis: Axis,
+            axis: OneAxis,
             reverse: bool,
             inclusive: bool,
             dtype: Option<Dtype>,
@@ -73,11 +73,11 @@ macro_rules! summing_scans {
         impl PyArray {
             #[doc = docs!(array::$name)]
             #[pyo3(signature = (
-                axis = Axis::all(), *, reverse = false, inclusive = true, stream = None
+                axis = OneAxis::all(), *, reverse = false, inclusive = true, stream = None
             ), text_signature = "($self, axis=None, *, reverse=False, inclusive=True, stream=None)")]
             fn $name(
                 &self,
-                axis: Axis,
+                axis: OneAxis,
                 reverse: bool,
                 inclusive: bool,
                 stream: Option<On>,

@@ -11,8 +11,8 @@ use crate::device::{On, on};
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::{
-    Arr, Arrays, Axis, Opd, ShapeArg, SizesArg, give, integers, is_bytes, keep_doubles, sequence,
-    shape,
+    Arr, Arrays, Axis, Given, OneAxis, Opd, ShapeArg, SizesArg, give, integers, is_bytes,
+    keep_doubles, sequence, shape,
 };
 
 pub fn sections(object: &Bound<'_, PyAny>, size: usize) -> PyResult<Sections> {
@@ -262,15 +262,15 @@ pub fn contiguous(a: Arr, allow_col_major: bool, stream: Option<On>) -> PyArray 
 
 #[doc = docs!(put_along_axis)]
 #[pyfunction]
-#[pyo3(signature = (a, /, indices, values, axis = Axis::all(), *, stream = None), text_signature = "(a, /, indices, values, axis=None, *, stream=None)")]
+#[pyo3(signature = (a, /, indices, values, axis = OneAxis::all(), *, stream = None), text_signature = "(a, /, indices, values, axis=None, *, stream=None)")]
 pub fn put_along_axis(
     a: Arr,
     indices: Arr,
-    values: Opd,
-    axis: Axis,
+    values: Given,
+    axis: OneAxis,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    let values = values.cast_to(a.dtype())?;
+    let values = values.0.cast_to(a.dtype())?;
     on(stream, || give(ops::put_along_axis(&a, &indices, &values, axis.0)))
 }
 

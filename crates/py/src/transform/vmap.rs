@@ -2,6 +2,7 @@
 
 use cupola::Array;
 use pyo3::PyTraverseError;
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -123,19 +124,36 @@ impl BatchedFunction {
     }
 }
 
+/// Axes for arguments or results.
+pub enum Axes {
+    First,
+    Given(Py<PyAny>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Axes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.is_none() {
+            true => Err(PyTypeError::new_err("an axis, or a tree of axes, is needed, not None")),
+            false => Ok(Axes::Given(object.to_owned().unbind())),
+        }
+    }
+}
+
 /// A function that runs `fun` over a batch, which arguments and results carry along these axes.
 #[doc = docs!(vmap)]
 #[pyfunction]
-#[pyo3(signature = (fun, in_axes = None, out_axes = None))]
+#[pyo3(signature = (fun, in_axes = Axes::First, out_axes = Axes::First), text_signature = "(fun, in_axes=0, out_axes=0)")]
 pub fn vmap<'py>(
     py: Python<'py>,
     fun: Bound<'py, PyAny>,
-    in_axes: Option<Bound<'py, PyAny>>,
-    out_axes: Option<Bound<'py, PyAny>>,
+    in_axes: Axes,
+    out_axes: Axes,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let axis = |axes: Option<Bound<'py, PyAny>>| match axes {
-        Some(axes) => Ok(axes.unbind()),
-        None => Ok::<_, PyErr>(0i32.into_pyobject(py)?.into_any().unbind()),
+    let axis = |axes: Axes| match axes {
+        Axes::Given(axes) => Ok(axes),
+        Axes::First => Ok::<_, PyErr>(0i32.into_pyobject(py)?.into_any().unbind()),
     };
     let (in_axes, out_axes) = (axis(in_axes)?, axis(out_axes)?);
     let call = BatchedFunction { fun: fun.clone().unbind(), in_axes, out_axes };

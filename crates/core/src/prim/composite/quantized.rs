@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{self, Quantization, Quantized};
 use crate::precision::MatmulPrecision;
-use crate::prim::{Avals, Batched, expect_inputs, one};
+use crate::prim::{Avals, Batched, Tangents, expect_inputs, one};
 use crate::shape::Aval;
 
 /// `x` by a quantized matrix, or by its transpose.
@@ -23,6 +23,19 @@ pub struct QuantizedDot {
     pub transpose: bool,
     /// How factors of `float32` may be rounded.
     pub precision: MatmulPrecision,
+}
+
+impl QuantizedDot {
+    /// Which input is the packed words.
+    pub(crate) const WORDS: usize = 1;
+
+    /// The error of a derivative by packed words, as in MLX: nobody means that.
+    pub(crate) fn refuse_words() -> Error {
+        Error::NoDerivative {
+            op: "quantized_matmul",
+            detail: "there is no derivative by quantized weights: freeze them".to_owned(),
+        }
+    }
 }
 
 impl Compose for QuantizedDot {
@@ -79,6 +92,18 @@ impl Compose for QuantizedDot {
         let w = ops::dequantize(&Quantized { words, scales, biases }, how)?;
         let w = if self.transpose { ops::matrix_transpose(&w)? } else { w };
         Ok(vec![ops::matmul_in(&x, &w, self.precision)?])
+    }
+
+    fn jvp(
+        &self,
+        _: &[Array],
+        _: &[Array],
+        tangents: &[Option<Array>],
+    ) -> Result<Option<Tangents>> {
+        match tangents[QuantizedDot::WORDS] {
+            Some(_) => Err(QuantizedDot::refuse_words()),
+            None => Ok(None),
+        }
     }
 
     fn vmap(&self, inputs: &[Batched], _: usize) -> Result<Option<Vec<Batched>>> {

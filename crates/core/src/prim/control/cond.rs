@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::record::{compare, or_zeros};
-use crate::prim::{Avals, Batched, Compare, Op, Reverse, Tangents};
+use crate::prim::{Avals, Batched, Compare, Mark, Op, Reverse, Tangents};
 use crate::shape::Aval;
 use crate::transform::rules;
 
@@ -136,20 +136,37 @@ impl Cond {
         Ok(record(&which.array, branches, arrays)?.into_iter().map(Batched::each).collect())
     }
 
+    /// All branches, and of each element of the batch the one that it takes. No derivative passes to what an element
+    /// gave to the others, so that one that is not finite there stays there.
     fn select(&self, which: &Array, operands: &[Batched], size: usize) -> Result<Vec<Batched>> {
+        let last = self.branches.len() - 1;
+        let number = |number: usize| Array::constant(number as i64, which.aval().clone());
+        // Numbers outside of the branches stand for the first and the last one.
+        let taken = |branch: usize| -> Result<Array> {
+            match (which.dtype(), branch) {
+                (DType::Bool, 0) => compare(Compare::Eq, which, &number(0)),
+                (DType::Bool, _) => Ok(which.clone()),
+                (_, 0) if last > 0 => compare(Compare::Lt, which, &number(1)),
+                (_, at) if at < last => compare(Compare::Eq, which, &number(at)),
+                (_, at) => compare(Compare::Le, &number(at), which),
+            }
+        };
         let mut found: Option<Vec<Array>> = None;
-        for (number, branch) in self.branches.iter().enumerate() {
-            let own = rules::vmap_body(&branch.body, operands, size)?;
+        for (at, branch) in self.branches.iter().enumerate() {
+            let takes = taken(at)?;
+            let operands = operands.iter().map(|operand| match operand.batched {
+                true if last > 0 && operand.array.dtype().is_inexact() => {
+                    let kept = Array::apply(Mark::StopGradient, &[&operand.array])?;
+                    Ok(Batched::each(select_each(&takes, &operand.array, &kept)?))
+                }
+                _ => Ok(operand.clone()),
+            });
+            let operands = operands.collect::<Result<Vec<_>>>()?;
+            let own = rules::vmap_body(&branch.body, &operands, size)?;
             let own = own.iter().map(|o| o.with_batch(size)).collect::<Result<Vec<_>>>()?;
             found = Some(match found {
                 None => own,
                 Some(before) => {
-                    let takes = if which.dtype() == DType::Bool {
-                        which.clone()
-                    } else {
-                        let number = Array::constant(number as i64 - 1, which.aval().clone());
-                        compare(Compare::Lt, &number, which)?
-                    };
                     let pairs = own.iter().zip(&before);
                     pairs
                         .map(|(own, before)| select_each(&takes, own, before))

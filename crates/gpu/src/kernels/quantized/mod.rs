@@ -14,10 +14,10 @@ use cupola_core::backend::Segment;
 use cupola_core::prim::{QuantizedDot, ReduceKind};
 use cupola_core::{Aval, DType};
 
-use super::reduce::{Fold, Spread, join_parts};
+use super::reduce::{Fold, Spread};
 use super::view::{Axes, View, side_by_side, unflatten};
 use super::{Draft, Missing, Program};
-use crate::ir::{Access, Divisor, Number, Target, Ty, Val, Var};
+use crate::ir::{Divisor, Number, Target, Ty, Val, Var};
 
 /// Threads in a block.
 const BLOCK: u32 = 256;
@@ -260,18 +260,13 @@ fn as_it_is(
     let k = Draft::new("quantized_vecmat", BLOCK, segment, target)?;
     let from = k.input(segment, 0);
     let matrix = Matrix::new(&k, op, segment);
-    let scratch = (spread.parts > 1).then(|| {
-        let places = rows * units * UNIT * spread.parts as usize;
-        program.scratch.push(places * DType::F32.size());
-        k.scratch(program.scratch.len() - 1, DType::F32, Access::Write)
-    });
-    let to = scratch.is_none().then(|| k.output(segment, 0));
+    let fold = Fold::new(&k, ReduceKind::Sum, DType::F32, spread, 1).with_parts(program);
+    let to = fold.is_whole().then(|| k.output(segment, 0));
     let outer = Axes::joined(&x.aval.shape[..last], &[&x.strides[..last], &out.strides[..last]]);
     let outer = k.walk(&outer);
     let [along_x, along_out] =
         [x, out].map(|operand| k.step(operand.strides[last] as i64, k.index));
-    let (by_units, parts) = (k.divisor(units, k.index), k.extent(spread.parts));
-    let fold = Fold::new(&k, ReduceKind::Sum, DType::F32, spread, 1);
+    let by_units = k.divisor(units, k.index);
     fold.run(
         |output, ats| {
             let (row, unit) = output.div_rem(&by_units);
@@ -280,28 +275,17 @@ fn as_it_is(
                 .map(|&at| scaled(&matrix, at, unit, from.buf.load(start + at * along_x)))
                 .collect()
         },
-        |output, part, values| {
+        |output, values| {
             let (row, unit) = output.div_rem(&by_units);
-            let first = to.map(|to| to.at(&unflatten(row, &outer.sizes), &outer.strides[1]));
+            let Some(to) = to else { return };
+            let first = to.at(&unflatten(row, &outer.sizes), &outer.strides[1]);
             for (i, value) in values.into_iter().enumerate() {
-                if let (Some(to), Some(first)) = (to, first) {
-                    to.buf.store_number(first + (unit * UNIT + i) * along_out, value);
-                }
-                if let Some(scratch) = scratch {
-                    scratch.buf.store_number((output * UNIT + i) * parts + part, value);
-                }
+                to.buf.store_number(first + (unit * UNIT + i) * along_out, value);
             }
         },
     );
-    let blocks = fold.blocks();
-    program.launches.push(k.launch_blocks(blocks)?);
-    if spread.parts > 1 {
-        let (sizes, of) = ([outputs * UNIT as u64, spread.parts], DType::F32);
-        let scratch = program.scratch.len() - 1;
-        let join = join_parts((ReduceKind::Sum, of, of), sizes, segment, target, scratch)?;
-        program.launches.push(join);
-    }
-    Ok(())
+    let ending = fold.ending();
+    ending.launches(program, k, segment, target)
 }
 
 /// The products of a number of `x` and the columns of a unit.

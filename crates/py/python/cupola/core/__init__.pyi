@@ -289,9 +289,9 @@ class array:
         """Whether all elements over `axes` are true; numbers are true where they are not 0."""
     def any(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """Whether any element over `axes` is true; numbers are true where they are not 0."""
-    def argmax(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    def argmax(self, axis: None | int = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The index of the first largest element along an axis, or of the flattened array for `()`."""
-    def argmin(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+    def argmin(self, axis: None | int = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """The index of the first smallest element along an axis, or of the flattened array for `()`."""
     def astype(self, dtype: Dtype, stream: _StreamOrDevice = ...) -> array:
         """Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to"""
@@ -299,13 +299,13 @@ class array:
         """The complex conjugate; anything else as it is."""
     def cos(self, *, stream: _StreamOrDevice = ...) -> array:
         """cos x."""
-    def cummax(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+    def cummax(self, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
         """The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are"""
-    def cummin(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+    def cummin(self, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
         """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are"""
-    def cumprod(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+    def cumprod(self, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
         """The products of the elements of an axis up to each; `()` flattens first."""
-    def cumsum(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+    def cumsum(self, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
         """The sums of the elements of an axis up to each; `()` flattens first."""
     def diag(self, k: int = ..., *, stream: _StreamOrDevice = ...) -> array:
         """A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the"""
@@ -323,7 +323,7 @@ class array:
         """ln(1 + x), accurate near 0."""
     def log2(self, *, stream: _StreamOrDevice = ...) -> array:
         """log₂ x."""
-    def logcumsumexp(self, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+    def logcumsumexp(self, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
         """ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first."""
     def logsumexp(self, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
         """ln Σ eˣ over `axes`; −∞ where every element is."""
@@ -880,7 +880,7 @@ def all(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
         >>> mx.all(mx.array([[1, 0], [1, 1]]), axis=1)
         array([False, True], dtype=bool)
     """
-def allclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+def allclose(a: Any, b: Any, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether all elements are equal within a tolerance, as one bool.
 
     Example:
@@ -952,7 +952,7 @@ def arctanh(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.arctanh(mx.array([0.0, 0.5]))
         array([0, 0.549306], dtype=float32)
     """
-def argmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+def argmax(a: _Scalar | array, axis: None | int = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The index of the first largest element along an axis, or of the flattened array for `()`.
 
     Dtypes:
@@ -965,7 +965,7 @@ def argmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
         >>> mx.argmax(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
         array([1, 0], dtype=uint32)
     """
-def argmin(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
+def argmin(a: _Scalar | array, axis: None | int = ..., keepdims: bool = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The index of the first smallest element along an axis, or of the flattened array for `()`.
 
     Dtypes:
@@ -978,7 +978,7 @@ def argmin(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims:
         >>> mx.argmin(mx.array([[1, 3, 2], [9, 7, 8]]), axis=1)
         array([0, 1], dtype=uint32)
     """
-def argpartition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def argpartition(a: _Scalar | array, kth: int, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The indices, as `uint32`, that `partition` an axis.
 
     Errors:
@@ -988,7 +988,7 @@ def argpartition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] 
         >>> mx.argpartition(mx.array([3, 1, 2]), kth=0)[0]
         array(1, dtype=uint32)
     """
-def argsort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def argsort(a: _Scalar | array, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs.
 
     Example:
@@ -1295,7 +1295,7 @@ def compile(fun: Any, inputs: Any = ..., outputs: Any = ..., shapeless: bool = .
         >>> f(mx.array([1.0, 2.0]))
         array([2, 5], dtype=float32)
     """
-def concatenate(arrays: Sequence[array], axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def concatenate(arrays: Sequence[array], axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The arrays one after the other along an axis; `()` flattens them first.
 
     Shapes:
@@ -1493,7 +1493,7 @@ def cov(m: _Scalar | array, rowvar: bool = ..., bias: bool = ..., ddof: float | 
         array([[1, -1],
                [-1, 1]], dtype=float32)
     """
-def cummax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+def cummax(a: _Scalar | array, /, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The largest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are
     ordered by their real parts, and where these are equal by their imaginary ones.
 
@@ -1501,7 +1501,7 @@ def cummax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, rev
         >>> mx.cummax(mx.array([1, 3, 2]))
         array([1, 3, 3], dtype=int32)
     """
-def cummin(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+def cummin(a: _Scalar | array, /, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The smallest element of an axis up to each, NaN from the first one on; `()` flattens first. Complex numbers are
     ordered by their real parts, and where these are equal by their imaginary ones.
 
@@ -1509,7 +1509,7 @@ def cummin(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, rev
         >>> mx.cummin(mx.array([3, 1, 2]))
         array([3, 1, 1], dtype=int32)
     """
-def cumprod(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def cumprod(a: _Scalar | array, /, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The products of the elements of an axis up to each; `()` flattens first.
 
     Dtypes:
@@ -1520,7 +1520,7 @@ def cumprod(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, re
         >>> mx.cumprod(mx.array([1, 2, 3]))
         array([1, 2, 6], dtype=int32)
     """
-def cumsum(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def cumsum(a: _Scalar | array, /, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., dtype: Dtype | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The sums of the elements of an axis up to each; `()` flattens first.
 
     Dtypes:
@@ -2340,7 +2340,7 @@ def is_available(device: Device | DeviceType) -> bool:
         >>> mx.is_available(mx.cpu)
         True
     """
-def isclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+def isclose(a: Any, b: Any, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether a and b are equal within a tolerance; infinities equal themselves.
 
     Example:
@@ -2569,7 +2569,7 @@ def logaddexp(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = 
         >>> mx.logaddexp(mx.array([0.0]), mx.array([0.0]))
         array([0.693147], dtype=float32)
     """
-def logcumsumexp(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+def logcumsumexp(a: _Scalar | array, /, axis: None | int = ..., *, reverse: bool = ..., inclusive: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """ln Σ eˣ of the elements of an axis up to each, without overflow; `()` flattens first.
 
     Dtypes:
@@ -3035,7 +3035,7 @@ def pad(a: _Scalar | array, pad_width: Any, mode: str = ..., constant_values: _S
         >>> mx.pad(mx.array([1, 2, 3]), (0, 2), mode="reflect")
         array([1, 2, 3, 2, 1], dtype=int32)
     """
-def partition(a: _Scalar | array, kth: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def partition(a: _Scalar | array, kth: int, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis with the one at `kth` where it is in their order, none larger before it
     and none smaller behind it; `()` flattens first. How the others lie may differ between devices.
 
@@ -3137,7 +3137,7 @@ def prod(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: b
         >>> mx.prod(mx.array([2, 3, 4]))
         array(24, dtype=int32)
     """
-def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: Any, axis: None | int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with the elements at `indices` along an axis, and at the same place along the others,
     replaced by `values`; `()` counts through the flattened array.
 
@@ -3264,7 +3264,7 @@ def remainder(a: _Scalar | array, b: _Scalar | array, stream: _StreamOrDevice = 
         >>> mx.remainder(mx.array([7, -7]), 3)
         array([1, 2], dtype=int32)
     """
-def repeat(array: _Scalar | array, repeats: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def repeat(array: _Scalar | array, repeats: int, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """Each element repeated `repeats` times along an axis; `()` flattens first.
 
     Example:
@@ -3669,7 +3669,7 @@ def softmax(a: _Scalar | array, /, axis: None | int | Sequence[int] = ..., *, pr
         >>> mx.softmax(mx.array([0.0, 0.0]))
         array([0.5, 0.5], dtype=float32)
     """
-def sort(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def sort(a: _Scalar | array, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of an axis in ascending order, NaN last; `()` flattens first. Complex numbers are ordered by
     their real parts, and where these are equal by their imaginary ones.
 
@@ -3787,7 +3787,7 @@ def synchronize(stream: _StreamOrDevice | None = ...) -> None:
     Example:
         >>> mx.synchronize()
     """
-def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The slices of `x` at `indices` along an axis, or the elements of the flattened array for `()`.
 
     Shapes:
@@ -3801,7 +3801,7 @@ def take(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequen
         >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
         array([30, 10], dtype=int32)
     """
-def take_along_axis(a: _Scalar | array, indices: _Scalar | array, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def take_along_axis(a: _Scalar | array, indices: _Scalar | array, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The elements of `x` at `indices` along an axis and at the same place along the others; with `()`
     those of all of `x`, at indices of one axis.
 
@@ -3857,7 +3857,7 @@ def to_fp8(x: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
         >>> mx.to_fp8(mx.array([1.0, -448.0]))
         array([56, 254], dtype=uint8)
     """
-def topk(a: _Scalar | array, k: int, axis: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def topk(a: _Scalar | array, k: int, axis: None | int = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The `k` largest elements of an axis, in ascending order; `()` flattens first.
 
     Example:
@@ -3871,7 +3871,7 @@ def trace(a: _Scalar | array, /, offset: int = ..., axis1: int = ..., axis2: int
         >>> mx.trace(mx.array([[1, 2], [3, 4]]))
         array(5, dtype=int32)
     """
-def transpose(a: _Scalar | array, axes: None | int | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
+def transpose(a: _Scalar | array, axes: None | Sequence[int] = ..., *, stream: _StreamOrDevice = ...) -> array:
     """The axes in another order: axis `i` of the result is axis `axes[i]` of `x`; `()` reverses them.
 
     Example:

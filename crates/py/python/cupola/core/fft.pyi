@@ -23,7 +23,7 @@ def fft(a: _Scalar | array, n: int | None = ..., axis: int = ..., norm: str = ..
         >>> mx.fft.fft(mx.array([1.0, 2.0, 3.0, 4.0]))
         array([10+0j, -2+2j, -2+0j, -2-2j], dtype=complex64)
     """
-def fft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def fft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The Fourier transform along two axes: `fftn`.
 
     Shapes:
@@ -52,7 +52,7 @@ def fftfreq(n: int, d: float = ..., stream: _StreamOrDevice = ...) -> array:
         >>> mx.fft.fftfreq(4)
         array([0, 0.25, -0.5, -0.25], dtype=float32)
     """
-def fftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def fftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The Fourier transform along several axes.
 
     Shapes:
@@ -109,7 +109,7 @@ def ifft(a: _Scalar | array, n: int | None = ..., axis: int = ..., norm: str = .
         >>> mx.fft.ifft(mx.array([4.0, 0.0, 0.0, 0.0]))
         array([1+0j, 1+0j, 1+0j, 1+0j], dtype=complex64)
     """
-def ifft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def ifft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The inverse of `fft2`.
 
     Shapes:
@@ -127,7 +127,7 @@ def ifft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | 
         array([[4+0j, 0+0j],
                [0+0j, 0+0j]], dtype=complex64)
     """
-def ifftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def ifftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The inverse of `fftn`.
 
     Shapes:
@@ -183,7 +183,7 @@ def irfft(a: _Scalar | array, n: int | None = ..., axis: int = ..., norm: str = 
         >>> mx.fft.irfft(mx.array([10.0, -2.0, -2.0]))
         array([1, 3, 3, 3], dtype=float32)
     """
-def irfft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def irfft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The inverse of `rfft2`.
 
     Shapes:
@@ -200,7 +200,7 @@ def irfft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None |
         >>> mx.fft.irfft2(mx.ones((5, 3, 3))).shape
         (5, 3, 4)
     """
-def irfftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def irfftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The inverse of `rfftn`.
 
     Shapes:
@@ -254,7 +254,7 @@ def rfft(a: _Scalar | array, n: int | None = ..., axis: int = ..., norm: str = .
         >>> mx.fft.rfft(mx.array([1.0, 2.0, 3.0, 4.0]))
         array([10+0j, -2+2j, -2+0j], dtype=complex64)
     """
-def rfft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def rfft2(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The Fourier transform of real numbers along two axes: `rfftn`.
 
     Shapes:
@@ -281,7 +281,7 @@ def rfftfreq(n: int, d: float = ..., stream: _StreamOrDevice = ...) -> array:
         >>> mx.fft.rfftfreq(4)
         array([0, 0.25, 0.5], dtype=float32)
     """
-def rfftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | int | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
+def rfftn(a: _Scalar | array, s: int | Sequence[int] | None = ..., axes: None | Sequence[int] = ..., norm: str = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The Fourier transform of real numbers along several axes: half a spectrum along the last of them.
 
     Shapes:

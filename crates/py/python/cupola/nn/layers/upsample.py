@@ -47,7 +47,7 @@ def _nearest(count: int, scale: float) -> mx.array:
     if outputs < count:
         return mx.arange(outputs) * count // max(outputs, 1)
     indices = mx.arange(outputs, dtype=mx.float32)
-    return mx.round((indices + 0.5) * (count / outputs) - 0.5).astype(mx.int32)
+    return mx.round((indices + 0.5) * (count / max(outputs, 1)) - 0.5).astype(mx.int32)
 
 
 def _taps(positions: mx.array, count: int, kernel: Callable, radius: int) -> _Taps:
