@@ -51,13 +51,15 @@ impl<'a> Fusion<'a> {
             return false;
         }
         let own = |view: &View<'a>| from.members.iter().any(|m| m.slot == view.slot);
+        // A group that is none any more is in one that makes what it made.
+        let waits = |after: usize| after >= target && self.groups[after].is_some();
         let is_there = |val: &Val<'a>| {
             val.view().is_none_or(|view| {
-                own(view) || val.after.max(self.slots[view.slot as usize].group) < target
+                own(view) || self.slots[view.slot as usize].group < target && !waits(val.after)
             })
         };
         let mut args = from.members.iter().flat_map(|m| &m.args).chain([input]);
-        if from.after >= target || !args.all(is_there) {
+        if waits(from.after) || !args.all(is_there) {
             return false;
         }
         let (mine, theirs) = (self.read(into), self.read(from));

@@ -661,7 +661,9 @@ impl<'a> Fusion<'a> {
             let mut members = absorbed.members;
             members.append(&mut group.members);
             group.members = members;
-            group.after = group.after.max(absorbed.after);
+            // What comes after the source comes after what that came after.
+            let own = if group.after == source { 0 } else { group.after };
+            group.after = own.max(absorbed.after);
         }
         true
     }
