@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::array::PyArray;
-use crate::error::{raise, wrong_type, wrong_value};
+use crate::error::{raise, wrong_value};
 use crate::generated::docs;
 
 /// The type of an array's elements.
@@ -175,7 +175,7 @@ pub fn isdtype(dtype: Dtype, kind: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
     let category = DtypeCategory::of(dtype.0);
     let Ok(name) = kind.cast::<PyString>() else {
-        return Err(wrong_type("isdtype: kind must be a dtype, a string or a tuple of them"));
+        return Err(wrong_value("isdtype: kind must be a dtype, a string or a tuple of them"));
     };
     Ok(match &*name.to_cow()? {
         "bool" => dtype.0 == DType::Bool,

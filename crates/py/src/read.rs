@@ -414,6 +414,10 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Arra
     if let Ok(array) = object.cast::<PyArray>() {
         return Ok(array.get().get());
     }
+    if !object.hasattr(pyo3::intern!(object.py(), "__dlpack__"))? {
+        let kind = object.get_type().name()?;
+        return Err(wrong_type(format!("from_dlpack: an object with __dlpack__ is expected, not {kind}")));
+    }
     // What other libraries lend is memory; NumPy lends the array.
     let lends_itself = object.hasattr(pyo3::intern!(object.py(), "__array_interface__"))?;
     let sharing = if lends_itself { sharing.with(object)? } else { sharing };

@@ -285,6 +285,16 @@ def test_axes_have_32_bits(name):
                 getattr(mx, name)(mx.ones((2, 3)), axis)
 
 
+def test_what_is_no_dtype_and_lends_no_memory():
+    for mx in (cc, mlx):
+        for kind in (float, mx.array(1), 3):
+            with pytest.raises(ValueError):
+                mx.isdtype(mx.float32, kind)
+        for value in ("x", 3, None):
+            with pytest.raises(TypeError):
+                mx.from_dlpack(value)
+
+
 def test_axes_that_are_a_sequence():
     for mx in (cc, mlx):
         calls = [lambda: mx.transpose(mx.ones((2, 3)), 1), lambda: mx.permute_dims(mx.ones((2, 3)), 1)]

@@ -50,6 +50,9 @@ def iinfo(type: Dtype | Array, /) -> mx.iinfo:
 
 def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
     """Whether a dtype is another one, or of a kind, or any of several."""
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if not isinstance(one, (str, mx.Dtype)):
+            raise TypeError(f"isdtype: a kind is a dtype or a string, not {one!r}")
     return mx.isdtype(dtype, kind)
 
 
