@@ -416,7 +416,9 @@ pub fn from_dlpack(object: &Bound<'_, PyAny>, sharing: Sharing) -> PyResult<Arra
     }
     if !object.hasattr(pyo3::intern!(object.py(), "__dlpack__"))? {
         let kind = object.get_type().name()?;
-        return Err(wrong_type(format!("from_dlpack: an object with __dlpack__ is expected, not {kind}")));
+        return Err(wrong_type(format!(
+            "from_dlpack: an object with __dlpack__ is expected, not {kind}"
+        )));
     }
     // What other libraries lend is memory; NumPy lends the array.
     let lends_itself = object.hasattr(pyo3::intern!(object.py(), "__array_interface__"))?;
