@@ -208,8 +208,8 @@ pub fn argmin(a: Arr, axis: OneAxis, keepdims: bool, stream: Option<On>) -> PyRe
 ///     array(1, dtype=uint32)
 #[pyfunction(name = "argpartition")]
 #[pyo3(signature = (a, kth, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
-pub fn argpartition(a: Arr, kth: Small, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::argpartition(&a, kth.0, axis.0)))
+pub fn argpartition(a: Arr, kth: isize, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::argpartition(&a, kth, axis.0)))
 }
 
 /// The indices, as `uint32`, that put an axis in ascending order; equal elements keep theirs.
@@ -504,9 +504,9 @@ pub fn degrees(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([[1, 0],
 ///            [0, 2]], dtype=int32)
 #[pyfunction(name = "diag")]
-#[pyo3(signature = (a, k = Small(0), *, stream = None), text_signature = "(a, k=0, *, stream=None)")]
-pub fn diag(a: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::diag(&a, k.0)))
+#[pyo3(signature = (a, k = 0, *, stream = None), text_signature = "(a, k=0, *, stream=None)")]
+pub fn diag(a: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::diag(&a, k)))
 }
 
 /// The diagonal of two axes, `offset` places above the main one, as the last axis.
@@ -518,15 +518,15 @@ pub fn diag(a: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
 ///     >>> mx.diagonal(mx.arange(6).reshape(2, 3), offset=1)
 ///     array([1, 5], dtype=int32)
 #[pyfunction(name = "diagonal")]
-#[pyo3(signature = (a, offset = Small(0), axis1 = Small(0), axis2 = Small(1), stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, stream=None)")]
+#[pyo3(signature = (a, offset = 0, axis1 = Small(0), axis2 = Small(1), stream = None), text_signature = "(a, offset=0, axis1=0, axis2=1, stream=None)")]
 pub fn diagonal(
     a: Arr,
-    offset: Small,
+    offset: isize,
     axis1: Small,
     axis2: Small,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::diagonal(&a, offset.0, axis1.0, axis2.0)))
+    on(stream, || give(ops::diagonal(&a, offset, axis1.0, axis2.0)))
 }
 
 /// The differences of neighbours along an axis, taken `n` times.
@@ -1612,8 +1612,8 @@ pub fn outer(mut a: Arr, mut b: Arr, stream: Option<On>) -> PyResult<PyArray> {
 ///     array(1, dtype=int32)
 #[pyfunction(name = "partition")]
 #[pyo3(signature = (a, kth, axis = OneAxis::one(-1), *, stream = None), text_signature = "(a, kth, axis=-1, *, stream=None)")]
-pub fn partition(a: Arr, kth: Small, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::partition(&a, kth.0, axis.0)))
+pub fn partition(a: Arr, kth: isize, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::partition(&a, kth, axis.0)))
 }
 
 /// Channels moved into space, r² of them at each pixel to a square of r by r pixels.
@@ -2322,9 +2322,9 @@ pub fn trapezoid(
 ///     array([[1, 0],
 ///            [1, 1]], dtype=float32)
 #[pyfunction(name = "tril")]
-#[pyo3(signature = (x, k = Small(0), *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
-pub fn tril(x: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::tril(&x, k.0)))
+#[pyo3(signature = (x, k = 0, *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
+pub fn tril(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::tril(&x, k)))
 }
 
 /// `x` with zeros below the diagonal `offset` places above the main one of its last two axes.
@@ -2334,9 +2334,9 @@ pub fn tril(x: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
 ///     array([[1, 1],
 ///            [0, 1]], dtype=float32)
 #[pyfunction(name = "triu")]
-#[pyo3(signature = (x, k = Small(0), *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
-pub fn triu(x: Arr, k: Small, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::triu(&x, k.0)))
+#[pyo3(signature = (x, k = 0, *, stream = None), text_signature = "(x, k=0, *, stream=None)")]
+pub fn triu(x: Arr, k: isize, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::triu(&x, k)))
 }
 
 /// x without what is behind its point: the next integer towards 0, in x's dtype.
@@ -3041,21 +3041,21 @@ impl PyArray {
     }
 
     /// A matrix with a vector on its diagonal, or the diagonal of a matrix; `offset` places above the
-    #[pyo3(signature = (k = Small(0), *, stream = None), text_signature = "($self, k=0, *, stream=None)")]
-    pub fn diag(&self, k: Small, stream: Option<On>) -> PyResult<PyArray> {
-        on(stream, || give(ops::diag(&self.get(), k.0)))
+    #[pyo3(signature = (k = 0, *, stream = None), text_signature = "($self, k=0, *, stream=None)")]
+    pub fn diag(&self, k: isize, stream: Option<On>) -> PyResult<PyArray> {
+        on(stream, || give(ops::diag(&self.get(), k)))
     }
 
     /// The diagonal of two axes, `offset` places above the main one, as the last axis.
-    #[pyo3(signature = (offset = Small(0), axis1 = Small(0), axis2 = Small(1), stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, stream=None)")]
+    #[pyo3(signature = (offset = 0, axis1 = Small(0), axis2 = Small(1), stream = None), text_signature = "($self, offset=0, axis1=0, axis2=1, stream=None)")]
     pub fn diagonal(
         &self,
-        offset: Small,
+        offset: isize,
         axis1: Small,
         axis2: Small,
         stream: Option<On>,
     ) -> PyResult<PyArray> {
-        on(stream, || give(ops::diagonal(&self.get(), offset.0, axis1.0, axis2.0)))
+        on(stream, || give(ops::diagonal(&self.get(), offset, axis1.0, axis2.0)))
     }
 
     /// eˣ.

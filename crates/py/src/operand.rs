@@ -516,7 +516,7 @@ impl<'py> FromPyObject<'_, 'py> for AxisList {
     }
 }
 
-/// An integer that MLX holds in 32 bits: an axis, or a number of a diagonal.
+/// The number of an axis, which MLX holds in 32 bits.
 #[derive(Clone, Copy)]
 pub struct Small(pub isize);
 

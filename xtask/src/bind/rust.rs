@@ -71,7 +71,7 @@ fn rust_type(argument: &Argument) -> &'static str {
         Kind::Shape => "ShapeArg",
         Kind::Bool => "bool",
         Kind::Int("usize") => "Count",
-        Kind::Int("isize") => "Small",
+        Kind::Number => "Small",
         Kind::Int(ty) => ty,
         Kind::Float => "f64",
         Kind::DType if argument.default.is_some() => "Option<Dtype>",
@@ -89,8 +89,9 @@ fn passed(argument: &Argument) -> String {
         Kind::Axes
         | Kind::OneAxis
         | Kind::AxisList
+        | Kind::Number
         | Kind::Shape
-        | Kind::Int("usize" | "isize") => {
+        | Kind::Int("usize") => {
             format!("{name}.0")
         }
         Kind::DType if argument.default.is_some() => {
@@ -115,7 +116,7 @@ fn default(argument: &Argument, text: &str) -> String {
         (Kind::OneAxis, "None") => "OneAxis::all()".into(),
         (Kind::OneAxis, axis) => format!("OneAxis::one({axis})"),
         (Kind::AxisList, _) => "AxisList::all()".into(),
-        (Kind::Int("isize"), value) => format!("Small({value})"),
+        (Kind::Number, axis) => format!("Small({axis})"),
         (Kind::DType, _) => "None".into(),
         (Kind::Int("usize"), count) => format!("Count({count})"),
         (_, "False") => "false".into(),

@@ -111,6 +111,7 @@ fn by_rule(argument: &Argument) -> String {
         Kind::Operand => "_Scalar | array",
         Kind::Axes => "None | int | Sequence[int]",
         Kind::OneAxis => "None | int",
+        Kind::Number => "int",
         Kind::AxisList => "None | Sequence[int]",
         Kind::Sizes | Kind::Shape => "int | Sequence[int]",
         Kind::Bool => "bool",

@@ -271,6 +271,8 @@ pub enum Kind {
     Axes,
     OneAxis,
     AxisList,
+    /// The number of an axis.
+    Number,
     Sizes,
     Shape,
     Bool,
@@ -305,6 +307,9 @@ fn kind(ty: &str) -> Option<Kind> {
 /// What takes one axis or all, in MLX too.
 const ONE_AXIS: &str = "argmax argmin argpartition argsort concatenate partition repeat sort take take_along_axis topk";
 
+/// Parameters that are numbers of axes.
+const NUMBERS: [&str; 7] = ["axis", "axis1", "axis2", "start", "end", "source", "destination"];
+
 /// What takes several axes or all, in MLX too.
 const AXIS_LISTS: &str = "transpose";
 
@@ -327,6 +332,7 @@ pub fn arguments(op: &Function) -> Result<Vec<Argument>, String> {
         let kind = match kind {
             Kind::Axes if is_named(ONE_AXIS) => Kind::OneAxis,
             Kind::Axes if is_named(AXIS_LISTS) => Kind::AxisList,
+            Kind::Int("isize") if NUMBERS.contains(&name.as_str()) => Kind::Number,
             kind => kind,
         };
         let (name, default) = match &given {

@@ -180,7 +180,7 @@ impl Cuda {
                 body_operands: 48,
                 body_instructions: 256,
                 row: 1 << 15,
-                folds: 4,
+                folds: 2,
                 computes_again: true,
             },
             target,

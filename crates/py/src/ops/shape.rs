@@ -11,7 +11,7 @@ use crate::device::{On, on};
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
 use crate::operand::{
-    Arr, Arrays, Axis, Given, OneAxis, Opd, ShapeArg, SizesArg, give, integers, is_bytes,
+    Arr, Arrays, Axis, Given, OneAxis, Opd, ShapeArg, SizesArg, Small, give, integers, is_bytes,
     keep_doubles, sequence, shape,
 };
 
@@ -277,7 +277,7 @@ pub fn put_along_axis(
 /// Joins arrays along a new axis.
 #[doc = docs!(stack)]
 #[pyfunction]
-#[pyo3(signature = (arrays, axis = 0, *, stream = None))]
-pub fn stack(arrays: Arrays, axis: Option<isize>, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::stack(&arrays.refs(), axis.unwrap_or(0))))
+#[pyo3(signature = (arrays, axis = Small(0), *, stream = None), text_signature = "(arrays, axis=0, *, stream=None)")]
+pub fn stack(arrays: Arrays, axis: Option<Small>, stream: Option<On>) -> PyResult<PyArray> {
+    on(stream, || give(ops::stack(&arrays.refs(), axis.map_or(0, |axis| axis.0))))
 }
