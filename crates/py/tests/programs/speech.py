@@ -6,13 +6,13 @@ import math
 import zlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Sequence, Union
 
 import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers as optim
 import numpy as np
-from mlx.utils import tree_flatten, tree_map, tree_map_with_path
+from mlx.utils import tree_flatten, tree_map
 
 SAMPLE_RATE = 4000
 N_FFT = 256
@@ -25,12 +25,10 @@ SOT, EOT = 10, 11
 @lru_cache(maxsize=None)
 def mel_filters(n_mels: int) -> mx.array:
     """Triangles that are equally far apart on Slaney's scale."""
-
-    def to_mel(f):
-        return f / (200 / 3) if f < 1000 else 15 + math.log(f / 1000) / (math.log(6.4) / 27)
-
-    mels = mx.linspace(0, to_mel(SAMPLE_RATE / 2), n_mels + 2)
-    hertz = mx.where(mels < 15, mels * (200 / 3), 1000 * mx.exp((mels - 15) * (math.log(6.4) / 27)))
+    # Linear up to 1000 Hz, which are 15 on it; logarithmic above.
+    step = math.log(6.4) / 27
+    mels = mx.linspace(0, 15 + math.log(SAMPLE_RATE / 2 / 1000) / step, n_mels + 2)
+    hertz = mx.where(mels < 15, mels * (200 / 3), 1000 * mx.exp((mels - 15) * step))
     bins = mx.linspace(0, SAMPLE_RATE / 2, N_FFT // 2 + 1)
     ramps = mx.expand_dims(hertz, 1) - bins[None]
     widths = hertz[1:] - hertz[:-1]
@@ -47,17 +45,13 @@ def hanning(size):
 def stft(x, window, nperseg=256, noverlap=None, nfft=None, axis=-1, pad_mode="reflect"):
     nfft = nfft or nperseg
     noverlap = noverlap if noverlap is not None else nfft // 4
-
-    def _pad(x, padding):
-        if pad_mode == "constant":
-            return mx.pad(x, [(padding, padding)])
-        prefix, suffix = x[1 : padding + 1][::-1], x[-(padding + 1) : -1][::-1]
-        return mx.concatenate([prefix, x, suffix])
-
-    x = _pad(x, nperseg // 2)
-    strides = [noverlap, 1]
+    padding = nperseg // 2
+    if pad_mode == "constant":
+        x = mx.pad(x, [(padding, padding)])
+    else:
+        x = mx.concatenate([x[1 : padding + 1][::-1], x, x[-(padding + 1) : -1][::-1]])
     t = (x.size - nperseg + noverlap) // noverlap
-    x = mx.as_strided(x, shape=[t, nfft], strides=strides)
+    x = mx.as_strided(x, shape=[t, nfft], strides=[noverlap, 1])
     return mx.fft.rfft(x * window)
 
 
@@ -79,8 +73,7 @@ def log_mel_spectrogram(audio: Union[np.ndarray, mx.array], n_mels: int = 20, pa
     if padding > 0:
         audio = mx.pad(audio, (0, padding))
     freqs = stft(audio, hanning(N_FFT), nperseg=N_FFT, noverlap=HOP_LENGTH)
-    magnitudes = freqs[:-1, :].abs().square()
-    spectrum = magnitudes @ mel_filters(n_mels).T
+    spectrum = freqs[:-1, :].abs().square() @ mel_filters(n_mels).T
     log_spec = mx.maximum(spectrum, 1e-10).log10()
     log_spec = mx.maximum(log_spec, log_spec.max() - 8.0)
     return (log_spec + 4.0) / 4.0
@@ -120,10 +113,8 @@ class MultiHeadAttention(nn.Module):
             if kv_cache is not None:
                 k = mx.concatenate([kv_cache[0], k], axis=1)
                 v = mx.concatenate([kv_cache[1], v], axis=1)
-        elif kv_cache is None:
-            k, v = self.key(xa), self.value(xa)
         else:
-            k, v = kv_cache
+            k, v = kv_cache or (self.key(xa), self.value(xa))
         wv, qk = self.qkv_attention(q, k, v, mask)
         return self.out(wv), (k, v), qk
 
@@ -174,8 +165,7 @@ class AudioEncoder(nn.Module):
         self.ln_post = nn.LayerNorm(dims.n_state)
 
     def __call__(self, x):
-        x = nn.gelu(self.conv1(x))
-        x = nn.gelu(self.conv2(x))
+        x = nn.gelu(self.conv2(nn.gelu(self.conv1(x))))
         assert x.shape[1:] == self._positional_embedding.shape, "incorrect audio shape"
         x = x + self._positional_embedding
         for block in self.blocks:
@@ -188,10 +178,7 @@ class TextDecoder(nn.Module):
         super().__init__()
         self.token_embedding = nn.Embedding(dims.n_vocab, dims.n_state)
         self.positional_embedding = mx.zeros((dims.n_text_ctx, dims.n_state))
-        self.blocks = [
-            ResidualAttentionBlock(dims.n_state, dims.n_head, cross_attention=True)
-            for _ in range(dims.n_layer)
-        ]
+        self.blocks = [ResidualAttentionBlock(dims.n_state, dims.n_head, True) for _ in range(dims.n_layer)]
         self.ln = nn.LayerNorm(dims.n_state)
         self._mask = nn.MultiHeadAttention.create_additive_causal_mask(dims.n_text_ctx).astype(dtype)
 
@@ -217,9 +204,9 @@ class Recognizer(nn.Module):
 
     def set_alignment_heads(self, dump: Union[bytes, np.ndarray]):
         if isinstance(dump, bytes):
-            array = np.frombuffer(gzip.decompress(base64.b85decode(dump)), dtype=bool).copy()
-            dump = array.reshape(self.dims.n_layer, self.dims.n_head)
-            self._alignment_heads = mx.array(np.asarray(dump.nonzero()).T.astype(np.int32))
+            dump = np.frombuffer(gzip.decompress(base64.b85decode(dump)), dtype=bool)
+            heads = dump.reshape(self.dims.n_layer, self.dims.n_head).nonzero()
+            self._alignment_heads = mx.array(np.asarray(heads).T.astype(np.int32))
 
     def __call__(self, mel, tokens):
         return self.decoder(tokens, self.encoder(mel))[0]
@@ -238,13 +225,11 @@ def greedy(model, audio_features, max_tokens=8, temperature=0.0):
     tokens = mx.broadcast_to(mx.array([[SOT]]), (n, 1))
     sum_logprobs = mx.zeros(n)
     logits, cache, _ = model.decoder(tokens, audio_features)
-    completed = False
     for _ in range(max_tokens):
         logits = logits[:, -1].astype(mx.float32)
         logits = mx.where(mx.arange(logits.shape[-1]) == SOT, -mx.inf, logits)
-        if temperature == 0:
-            next_tokens = logits.argmax(axis=-1)
-        else:
+        next_tokens = logits.argmax(axis=-1)
+        if temperature > 0:
             next_tokens = mx.random.categorical(logits=logits / temperature)
         logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
         current = logprobs[mx.arange(logprobs.shape[0]), next_tokens]
@@ -276,15 +261,11 @@ def beam_search(model, audio_features, beam_size=3, max_tokens=8, patience=1.0):
             for token, value in zip(np.array(top[i]), np.array(values[i])):
                 sequence = tuple(prefixes[i] + [int(token)])
                 scores[sequence], sources[sequence] = sums[i] + float(value), i
-        prefixes, sums, indices = [], [], []
-        for sequence in sorted(scores, key=scores.get, reverse=True):
-            if sequence[-1] == EOT:
-                finished[sequence] = scores[sequence]
-            elif len(prefixes) < beam_size:
-                prefixes.append(list(sequence))
-                sums.append(scores[sequence])
-                indices.append(sources[sequence])
-        cache = rearrange_kv_cache(cache, indices)
+        ranked = sorted(scores, key=scores.get, reverse=True)
+        finished.update((s, scores[s]) for s in ranked if s[-1] == EOT)
+        kept = [s for s in ranked if s[-1] != EOT][:beam_size]
+        prefixes, sums = [list(s) for s in kept], [scores[s] for s in kept]
+        cache = rearrange_kv_cache(cache, [sources[s] for s in kept])
         tokens = mx.array(prefixes)
         if len(finished) >= round(beam_size * patience):
             break
@@ -318,15 +299,12 @@ def dtw(cost: np.ndarray):
 def align(model, mel, tokens):
     """At which frame each token is spoken, from where the decoder looks."""
     _, _, cross_qk = model.decoder(mx.array([[SOT] + tokens]), model.encoder(mel[None]))
-    heads = model._alignment_heads.tolist()
-    weights = mx.stack([cross_qk[layer][0, head] for layer, head in heads])
+    weights = mx.stack([cross_qk[layer][0, head] for layer, head in model._alignment_heads.tolist()])
     weights = mx.softmax(weights, axis=-1, precise=True)
     mean, std = mx.mean(weights, axis=-2, keepdims=True), mx.var(weights, axis=-2, keepdims=True, ddof=0).sqrt()
     weights = median_filter((weights - mean) / (std + 1e-6), 5)
-    path = dtw(-np.array(weights.mean(axis=0)))
-    starts = {}
-    for token, frame in path:
-        starts.setdefault(token, frame)
+    # Backwards, so that each token's first frame stays.
+    starts = dict(reversed(dtw(-np.array(weights.mean(axis=0)))))
     return [starts[t] for t in range(len(tokens) + 1)]
 
 
@@ -404,8 +382,7 @@ def main():
         text, score = beam_search(model, features[i])
         print("beam", text, f"{score:.3f}", zlib.crc32(str(text).encode()) % 1000)
     mx.random.seed(5)
-    texts, _ = greedy(model, features, temperature=0.6)
-    print("warm", texts)
+    print("warm", greedy(model, features, temperature=0.6)[0])
     print("aligned", align(model, mels[0], [t for t in tokens[0, 1:].tolist() if t != EOT]))
     half = Recognizer(dims, mx.float16)
     half.update(tree_map(lambda p: p.astype(mx.float16), model.parameters()))
