@@ -12,8 +12,8 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::operand::{
-    Arr, Arrays, Axis, AxisList, Count, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg, Small,
-    give, keep_doubles, meet,
+    Arr, Arrays, Axis, AxisList, Count, NamedAxes, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg,
+    Small, give, keep_doubles, meet,
 };
 
 /// |x|; of a complex number its modulus, as `float32`.
@@ -640,7 +640,7 @@ pub fn exp(a: Numeric, stream: Option<On>) -> PyResult<PyArray> {
 ///     (1, 2)
 #[pyfunction(name = "expand_dims")]
 #[pyo3(signature = (a, axis, *, stream = None), text_signature = "(a, axis, *, stream=None)")]
-pub fn expand_dims(a: Arr, axis: Axis, stream: Option<On>) -> PyResult<PyArray> {
+pub fn expand_dims(a: Arr, axis: NamedAxes, stream: Option<On>) -> PyResult<PyArray> {
     on(stream, || give(ops::expand_dims(&a, axis.0)))
 }
 
@@ -2452,10 +2452,10 @@ pub fn zeros(shape: ShapeArg, dtype: Option<Dtype>, stream: Option<On>) -> PyRes
 ///
 /// Dtypes:
 /// Computed in `float32` for half types; the first result has x's dtype, the others are `float32`, or
-/// `float64` for such an `x`.
+/// `float64` for such an `x`. The variance of complex numbers is the mean of squared distances.
 ///
 /// Errors:
-/// Where `x` is no array of floats with axes, or `weight` or `bias` is not a vector of its last one.
+/// Where `x` is no array of floats or complex numbers with axes, or `weight` or `bias` is not a vector of its last one.
 ///
 /// S. Ioffe, C. Szegedy, *Batch normalization*, 2015.
 #[pyfunction(name = "batch_norm")]
@@ -3238,7 +3238,7 @@ macro_rules! docs {
 (conv2d) => { "`conv_general` over two spatial axes.\n\nExample:\n    >>> mx.conv2d(mx.ones((1, 3, 3, 1)), mx.ones((2, 3, 3, 1)), padding=1).shape\n    (1, 3, 3, 2)\n    >>> mx.conv2d(mx.ones((1, 1, 3, 3)), mx.ones((2, 1, 3, 3)), data_format=\"channels_first\").shape\n    (1, 2, 1, 1)" };
 (conv3d) => { "`conv_general` over three spatial axes.\n\nExample:\n    >>> mx.conv3d(mx.ones((1, 3, 3, 3, 1)), mx.ones((2, 2, 2, 2, 1))).shape\n    (1, 2, 2, 2, 2)" };
 (conv_general) => { "The convolution of x with a kernel w, over any number of spatial axes.\n\nShapes:\nx `[N, input.., C]` and w `[O, kernel.., C/groups]` give `[N, output.., O]`; with channels first x `[N, C, input..]`\nand w `[O, C/groups, kernel..]` give `[N, O, output..]`. As in every framework the kernel does not run backwards,\nunless `flip` says so.\n\nDtypes:\nBoth promote; half types accumulate in `float32`; integers and bool are taken as `float32`.\n\nExample:\n    >>> mx.conv_general(mx.ones((1, 4, 1)), mx.ones((1, 2, 1)), padding=([1], [0])).flatten()\n    array([1, 2, 2, 2], dtype=float32)" };
-(conv_transpose1d) => { "The transposed convolution over one spatial axis: the gradient of a convolution by its input.\n\nShapes:\nx `[N, input.., C]` and w `[O, kernel.., C/groups]`, as in MLX, give `[N, output.., O]` with\n(input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis. With channels first\nx `[N, C, input..]` and w `[O, C/groups, kernel..]` give `[N, O, output..]`.\n\nErrors:\nWhere the output padding is not smaller than the stride.\n\nExample:\n    >>> mx.conv_transpose1d(mx.ones((1, 2, 1)), mx.ones((1, 3, 1))).flatten()\n    array([1, 2, 2, 1], dtype=float32)" };
+(conv_transpose1d) => { "The transposed convolution over one spatial axis: the gradient of a convolution by its input.\n\nShapes:\nx `[N, input.., C]` and w `[O, kernel.., C/groups]`, as in MLX, give `[N, output.., O]` with\n(input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis. With channels first\nx `[N, C, input..]` and w `[O, C/groups, kernel..]` give `[N, O, output..]`.\n\nExample:\n    >>> mx.conv_transpose1d(mx.ones((1, 2, 1)), mx.ones((1, 3, 1))).flatten()\n    array([1, 2, 2, 1], dtype=float32)" };
 (conv_transpose2d) => { "The transposed convolution over two spatial axes; see `conv_transpose1d`.\n\nExample:\n    >>> mx.conv_transpose2d(mx.ones((1, 2, 2, 1)), mx.ones((3, 2, 2, 1)), stride=2).shape\n    (1, 4, 4, 3)" };
 (conv_transpose3d) => { "The transposed convolution over three spatial axes; see `conv_transpose1d`.\n\nExample:\n    >>> mx.conv_transpose3d(mx.ones((1, 2, 2, 2, 1)), mx.ones((3, 2, 2, 2, 1))).shape\n    (1, 3, 3, 3, 3)" };
 (convolve) => { "The discrete convolution of two vectors: of which the shorter one runs backwards over the other.\n\nShapes:\nOf n and m elements, n ≥ m: n + m − 1 in full, n of the same, n − m + 1 valid.\n\nDtypes:\nBoth promote; integers and bool are taken as `float32`.\n\nErrors:\nWhere one is empty, or is not a vector, and for complex numbers.\n\nExample:\n    >>> mx.convolve(mx.array([1.0, 2.0, 3.0]), mx.array([0.0, 1.0]))\n    array([0, 1, 2, 3], dtype=float32)" };
@@ -3363,7 +3363,7 @@ macro_rules! docs {
 (tril_indices) => { "The rows and the columns of the elements on and below the diagonal `offset` places above the main one, as\n`int32`.\n\nExample:\n    >>> mx.tril_indices(2)\n    (array([0, 1, 1], dtype=int32), array([0, 0, 1], dtype=int32))" };
 (triu_indices) => { "The rows and the columns of the elements on and above the diagonal `offset` places above the main one, as\n`int32`.\n\nExample:\n    >>> mx.triu_indices(2)\n    (array([0, 0, 1], dtype=int32), array([0, 1, 1], dtype=int32))" };
 (unfold) => { "The windows of an image as rows: their product with the flattened weight of a convolution is the convolution.\n\nShapes:\n`[N, input.., C]` gives `[N, windows, taps·C]`, with any number of spatial axes; the channels of a tap are side by side.\nWith channels first `[N, C, input..]` gives `[N, C·taps, windows]`, as in PyTorch.\n\nErrors:\nFor images without spatial axes, windows that do not fit, and windows, strides and dilations of 0.\n\nExample:\n    >>> mx.unfold(mx.array([[[1], [2], [3]]]), 2)\n    array([[[1, 2],\n            [2, 3]]], dtype=int32)\n    >>> mx.unfold(mx.ones((1, 2, 4, 4)), 3, data_format=\"channels_first\").shape\n    (1, 18, 4)" };
-(unique) => { "The different elements of an array in ascending order; each NaN is one of its own.\n\nShapes:\nNo shape depends on values, so `size` says how many there are to be: the smallest of them where\nthere are more, and `fill` behind them, or else the first, where there are fewer.\n\nErrors:\nWhere an empty array is to be filled with its first element.\n\nExample:\n    >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)\n    array([1, 2, 3], dtype=int32)" };
+(unique) => { "The different elements of an array in ascending order; each NaN is one of its own.\n\nShapes:\n`size` says how many there are to be: the smallest of them where there are more, and `fill` behind\nthem, or else the first, where there are fewer. Without it there are as many as there are different\nelements, which are computed to see that.\n\nErrors:\nWhere an empty array is to be filled with its first element; without `size` under `compile` and `vmap`,\nwhere there are no values.\n\nExample:\n    >>> mx.unique(mx.array([3, 1, 3, 2]))\n    array([1, 2, 3], dtype=int32)" };
 (unstack) => { "The elements along an axis as arrays of their own, without that axis.\n\nExample:\n    >>> mx.unstack(mx.array([[1, 2], [3, 4]]))\n    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))" };
 (value_and_grad) => { "\nExample:\n    >>> value, gradient = mx.value_and_grad(lambda x: x**2)(mx.array(3.0))\n    >>> value.item(), gradient.item()\n    (9.0, 6.0)" };
 (var) => { "\nExample:\n    >>> mx.var(mx.array([1.0, 3.0]))\n    array(1, dtype=float32)" };
@@ -3412,7 +3412,7 @@ macro_rules! docs {
 (_nn::glu) => { "The first half of an axis times the sigmoid of the second.\n\nErrors:\nWhere the axis is not of even size." };
 (_nn::hard_shrink) => { "x where |x| is above lambda, and 0 elsewhere." };
 (_nn::log_sigmoid) => { "ln sigmoid(x), without overflow." };
-(_nn::max_pool) => { "The largest element of each window; NaN if there is one.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]` with (input + padding − span)/stride + 1 outputs along an axis, where a\nwindow spans (window − 1)·dilation + 1 elements; with channels first `[N, C, input..]` gives `[N, C, output..]`.\nPadding is never the largest." };
+(_nn::max_pool) => { "The largest element of each window; NaN if there is one. Complex numbers are in lexicographic order.\n\nShapes:\n`[N, input.., C]` gives `[N, output.., C]` with (input + padding − span)/stride + 1 outputs along an axis, where a\nwindow spans (window − 1)·dilation + 1 elements; with channels first `[N, C, input..]` gives `[N, C, output..]`.\nPadding is never the largest." };
 (_nn::mish) => { "x·tanh(ln(1 + eˣ))." };
 (_nn::parameters) => { "The arrays of ``module`` and of the modules in it, which are of ``kind``, as nested dictionaries and lists; where\n``trainable``, without the frozen ones.\n\nExample:\n    >>> layer = nn.Linear(2, 3)\n    >>> sorted(mx._nn.parameters(layer, nn.Module, True))\n    ['bias', 'weight']" };
 (_nn::relu) => { "max(x, 0), with slope 0 at 0." };

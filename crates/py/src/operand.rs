@@ -464,6 +464,20 @@ impl<'py> FromPyObject<'_, 'py> for Axis {
     }
 }
 
+/// One axis or several, which have to be said.
+pub struct NamedAxes(pub Axes);
+
+impl<'py> FromPyObject<'_, 'py> for NamedAxes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.is_none() {
+            true => Err(wrong_type("axis must be an integer or a sequence of them")),
+            false => object.extract::<Axis>().map(|axes| NamedAxes(axes.0)),
+        }
+    }
+}
+
 /// One axis, or all for `None`.
 pub struct OneAxis(pub Axes);
 

@@ -10,7 +10,7 @@ use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Count, Foreign, Opd, ShapeArg, count, give};
+use crate::operand::{Arr, Count, Foreign, Given, Opd, ShapeArg, count, give};
 
 fn or_f32(dtype: Option<Dtype>) -> DType {
     dtype.map_or(DType::F32, |d| d.0)
@@ -133,6 +133,28 @@ fn moved(x: Array, loc: Option<Opd>, scale: Option<Opd>) -> PyResult<Array> {
     ops::astype(&out, dtype).map_err(raise)
 }
 
+/// A real number, or an array, that moves or scales what is drawn.
+pub struct Parameter(Opd);
+
+impl Parameter {
+    fn of(number: f64) -> Self {
+        Parameter(Opd::Scalar(Scalar::Float(number)))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Parameter {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<Given>()?.0 {
+            Opd::Scalar(Scalar::Complex(..)) => {
+                Err(wrong_type("a real number or an array is expected, not a complex number"))
+            }
+            given => Ok(Parameter(given)),
+        }
+    }
+}
+
 #[doc = docs!(random::normal)]
 #[pyfunction]
 #[pyo3(signature = (
@@ -155,19 +177,20 @@ pub fn normal(
 #[doc = docs!(random::laplace)]
 #[pyfunction]
 #[pyo3(signature = (
-    shape = None, dtype = None, loc = None, scale = None, key = None, stream = None
-))]
+    shape = None, dtype = None, loc = Parameter::of(0.0), scale = Parameter::of(1.0), key = None,
+    stream = None
+), text_signature = "(shape=None, dtype=None, loc=0.0, scale=1.0, key=None, stream=None)")]
 pub fn laplace(
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    loc: Option<Opd>,
-    scale: Option<Opd>,
+    loc: Parameter,
+    scale: Parameter,
     key: Option<Arr>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     on(stream, || {
         let drawn = random::laplace(or_scalar(shape), or_f32(dtype), key.as_deref());
-        moved(drawn.map_err(raise)?, loc, scale).map(PyArray::new)
+        moved(drawn.map_err(raise)?, Some(loc.0), Some(scale.0)).map(PyArray::new)
     })
 }
 

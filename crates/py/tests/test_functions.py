@@ -125,6 +125,8 @@ mx.slice_update(t3,v.reshape(2,1,2),iu_in,(2,1))|mx.slice_update(x,v.reshape(1,4
 t3[None,0,None,idx]""".replace("\n", "|").split("|"):
     c(text)
 c("mx.flip(x,1)", "x[:,::-1]")
+for axes in ("(0,0)", "(1,-1,0)", "(-2,0)"):
+    c(f"mx.flip(x,{axes})")
 c("mx.take(x,-1,0)", "x[-1]")
 for k in (-2, -1, 0, 1, 2, 3, 4):
     for text in ("diagonal(t3,{},1,2)", "diag(v,{})", "eye(3,4,{})", "tri(3,4,{})", "tril(t3,{})", "triu(t3,{})"):
@@ -178,7 +180,12 @@ mx.conv_transpose3d(i3,w3,2)""".replace("\n", "|").split("|"):
 for options in ("1,0,1,0", "2,1,1,1", "2,0,2,0", "3,2,1,2", "2,2,1,1"):
     c(f"mx.conv_transpose2d(im,w,{options})", tolerance=1e-05)
     c(f"mx.conv_transpose1d(i1,w1,{options})", tolerance=1e-05)
+for options in ("1,0,1,1", "1,1,1,1", "2,1,1,5", "3,2,2,4"):
+    c(f"mx.conv_transpose2d(im,w,{options})", tolerance=1e-05)
+    c(f"mx.conv_transpose1d(i1,w1,{options})", tolerance=1e-05)
 c("nn.MaxPool2d(3,2,1)(im)")
+for layer in ("MaxPool2d(2)", "MaxPool2d((3,2),1)", "AvgPool2d(2)", "AvgPool2d(3,2,1)", "BatchNorm(4)"):
+    c(f"nn.{layer}(im*(1+2j))", tolerance=1e-05)
 c("nn.MaxPool2d(2)(im)")
 c("nn.AvgPool2d(3,2,1)(im)", tolerance=1e-05)
 c("nn.AvgPool1d(2)(i1)", tolerance=1e-05)

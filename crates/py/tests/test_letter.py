@@ -295,6 +295,28 @@ def test_what_is_no_dtype_and_lends_no_memory():
                 mx.from_dlpack(value)
 
 
+def test_axes_that_have_to_be_said_and_parameters_that_are_real():
+    for mx in (cc, mlx):
+        calls = [
+            lambda: mx.expand_dims(mx.ones(2), None), lambda: mx.random.laplace(loc=None),
+            lambda: mx.random.laplace(scale=1j), lambda: mx.random.laplace(loc="a"),
+        ]  # fmt: skip
+        for call in calls:
+            with pytest.raises(TypeError):
+                call()
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_windows_steps_are_one_number_or_one_for_each_axis(axes):
+    for mx in (cc, mlx):
+        x, w = mx.ones((1, *[5] * axes, 2)), mx.ones((2, *[2] * axes, 2))
+        for name in (f"conv{axes}d", f"conv_transpose{axes}d"):
+            for wrong in ([1] * (axes + 1), [1], (), "a", 1.5):
+                for argument in ("stride", "padding", "dilation"):
+                    with pytest.raises(TypeError):
+                        getattr(mx, name)(x, w, **{argument: wrong})
+
+
 def test_axes_that_are_a_sequence():
     for mx in (cc, mlx):
         calls = [lambda: mx.transpose(mx.ones((2, 3)), 1), lambda: mx.permute_dims(mx.ones((2, 3)), 1)]

@@ -307,8 +307,10 @@ fn compute(op: Linalg, a: Matrix, b: Option<Matrix>) -> Vec<Vec<Complex64>> {
             });
             vec![scaled.times(&u.adjoint()).data]
         }
-        // Its order is nobody's, so it has tests of its own.
-        (Linalg::Eig { .. }, _) => Vec::new(),
+        (Linalg::Eig { vectors }, _) => {
+            let (w, v) = eig(&a);
+            if vectors { vec![w, v.data] } else { vec![w] }
+        }
     }
 }
 
@@ -437,6 +439,51 @@ fn eigh(a: &Matrix) -> (Vec<f64>, Matrix) {
     order.sort_by(|&i, &j| a.at(i, i).re.total_cmp(&a.at(j, j).re));
     let values = order.iter().map(|&i| a.at(i, i).re).collect();
     (values, positive(&v.columns_of(&order)))
+}
+
+/// The roots of the characteristic polynomial, and what inverse iteration makes of them: for few rows. Their order is
+/// nobody's, nor are the phases of vectors, so only what depends on neither is compared.
+fn eig(a: &Matrix) -> (Vec<Complex64>, Matrix) {
+    let n = a.rows;
+    // Faddeev and LeVerrier: the coefficients below the highest power, from the last to the first.
+    let (mut power, mut coefficients) = (Matrix::from_fn(n, n, |_, _| Complex64::ZERO), Vec::new());
+    let mut last = Complex64::ONE;
+    for k in 1..=n {
+        let product = a.times(&power);
+        power = Matrix::from_fn(n, n, |i, j| {
+            product.at(i, j) + if i == j { last } else { Complex64::ZERO }
+        });
+        let product = a.times(&power);
+        last = -(0..n).map(|i| product.at(i, i)).sum::<Complex64>() / k as f64;
+        coefficients.push(last);
+    }
+    // Durand and Kerner: all roots at once.
+    let polynomial = |z: Complex64| coefficients.iter().fold(Complex64::ONE, |sum, c| sum * z + c);
+    let mut roots: Vec<Complex64> =
+        (0..n).map(|i| Complex64::new(0.4, 0.9).powu(i as u32)).collect();
+    for _ in 0..500 {
+        for i in 0..n {
+            let others = (0..n).filter(|&j| j != i).map(|j| roots[i] - roots[j]);
+            let step = polynomial(roots[i]) / others.product::<Complex64>();
+            if step.is_finite() {
+                roots[i] -= step;
+            }
+        }
+    }
+    let vector = |root: Complex64| {
+        let near = root + 1e-10 * (1.0 + root.norm());
+        let shifted =
+            Matrix::from_fn(n, n, |i, j| a.at(i, j) - if i == j { near } else { Complex64::ZERO });
+        let mut x = Matrix::from_fn(n, 1, |i, _| Complex64::from(1.0 + i as f64 / 7.0));
+        for _ in 0..3 {
+            x = solve(&shifted, &x);
+            let length = x.data.iter().map(|v| v.norm_sqr()).sum::<f64>().sqrt();
+            x.data.iter_mut().for_each(|v| *v /= length);
+        }
+        x.data
+    };
+    let columns: Vec<Vec<Complex64>> = roots.iter().map(|&root| vector(root)).collect();
+    (roots, Matrix::from_fn(n, n, |i, j| columns[j][i]))
 }
 
 /// Columns whose first element of at least half the size of the largest is positive.

@@ -23,7 +23,7 @@ use crate::array::PyArray;
 use crate::device::{On, on};
 use crate::dtype::Dtype;
 use crate::operand::{
-    Arr, Arrays, Axis, AxisList, Count, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg, Small, give,
+    Arr, Arrays, Axis, AxisList, Count, NamedAxes, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg, Small, give,
     keep_doubles, meet,
 };
 
@@ -64,6 +64,7 @@ fn rust_type(argument: &Argument) -> &'static str {
     match argument.kind {
         Kind::Array => "Arr",
         Kind::Operand => "Opd",
+        Kind::Axes if argument.default.is_none() => "NamedAxes",
         Kind::Axes => "Axis",
         Kind::OneAxis => "OneAxis",
         Kind::AxisList => "AxisList",

@@ -220,12 +220,13 @@ fn annotated(ty: &str) -> String {
         return format!("Sequence[{}]", annotated(inner));
     }
     match ty {
-        "Arr" | "Numeric" | "Opd" | "Real" => "_Scalar | array",
+        "Arr" | "Given" | "Numeric" | "Opd" | "Parameter" | "Real" => "_Scalar | array",
         "Arrays" => "Sequence[array]",
         "Axis" => "None | int | Sequence[int]",
         "OneAxis" => "None | int",
         "AxisList" => "None | Sequence[int]",
-        "ShapeArg" | "SizesArg" => "int | Sequence[int]",
+        "NamedAxes" | "ShapeArg" | "SizesArg" => "int | Sequence[int]",
+        spatial if spatial.starts_with("Spatial<") => "int | Sequence[int]",
         "OutputSizes" => "None | int | Sequence[int | None]",
         "Dtype" => "Dtype",
         "Class" => "Dtype | DtypeCategory",

@@ -343,9 +343,6 @@ pub fn conv3d(x: &Array, w: &Array, options: &ConvOptions) -> Result<Array> {
 /// (input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis. With channels first
 /// x `[N, C, input..]` and w `[O, C/groups, kernel..]` give `[N, O, output..]`.
 ///
-/// # Errors
-/// Where the output padding is not smaller than the stride.
-///
 /// # Example
 /// ```
 /// use cupola::{DType, ops};
@@ -427,10 +424,7 @@ fn transposed_in(
     let dilation = each_axis(op, "dilation", &options.dilation, axes)?;
     let extra = each_axis(op, "output padding", &options.output_padding, axes)?;
     if extra.iter().zip(&stride).any(|(e, s)| e >= s) {
-        return Err(Error::argument(
-            op,
-            format!("output padding {extra:?} is not smaller than stride {stride:?}"),
-        ));
+        return with_rows_beyond(op, &x, &w, options, (padding, extra));
     }
     let size = |i: usize| {
         let (n, k) = (x.shape()[i + 1], w.shape()[i + 1]);
@@ -473,6 +467,27 @@ fn transposed_in(
         precision: matmul_precision(),
     };
     Array::apply(conv, &[&x, &exchange_channels(&w, groups)?])
+}
+
+/// A transposed convolution with so much output padding that no window of the convolution ends there: what is beyond the
+/// padding is zeros.
+fn with_rows_beyond(
+    op: &'static str,
+    x: &Array,
+    w: &Array,
+    options: &ConvOptions,
+    (mut padding, mut extra): (Vec<(usize, usize)>, Vec<usize>),
+) -> Result<Array> {
+    let axes = extra.len();
+    for ((_, after), extra) in padding.iter_mut().zip(&mut extra) {
+        let taken = (*after).min(*extra);
+        (*after, *extra) = (*after - taken, *extra - taken);
+    }
+    let less = ConvOptions { padding, output_padding: vec![0], ..options.clone() };
+    let y = transposed_in(op, x, w, &less, axes)?;
+    let beyond = extra.into_iter().map(|extra| (0, extra));
+    let sides: Vec<(usize, usize)> = [(0, 0)].into_iter().chain(beyond).chain([(0, 0)]).collect();
+    super::pad(&y, &sides[..], 0)
 }
 
 /// Whether what becomes of the elements of `x` in a transposed convolution neither overlaps nor leaves gaps.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::operand::{Axes, cast, inexact};
 use super::{
-    add, divide, flatten, mean, multiply, permute, reshape, rsqrt, sqrt, square, subtract, sum,
+    add, divide, flatten, mean, multiply, permute, reshape, rsqrt, sqrt, square, subtract, sum, var,
 };
 use crate::array::Array;
 use crate::autocast;
@@ -223,10 +223,10 @@ pub fn group_norm(
 ///
 /// # Dtypes
 /// Computed in `float32` for half types; the first result has x's dtype, the others are `float32`, or
-/// `float64` for such an `x`.
+/// `float64` for such an `x`. The variance of complex numbers is the mean of squared distances.
 ///
 /// # Errors
-/// Where `x` is no array of floats with axes, or `weight` or `bias` is not a vector of its last one.
+/// Where `x` is no array of floats or complex numbers with axes, or `weight` or `bias` is not a vector of its last one.
 ///
 /// S. Ioffe, C. Szegedy, *Batch normalization*, 2015.
 ///
@@ -248,11 +248,15 @@ pub fn batch_norm(
 ) -> Result<Vec<Array>> {
     autocast::apply("batch_norm", [x], |[x]| {
         let op = "batch_norm";
-        let Some(&channels) = x.aval().shape.last().filter(|_| x.dtype().is_float()) else {
-            return Err(Error::shape(op, format!("takes floats [.., C], not {}", x.aval())));
+        let Some(&channels) = x.aval().shape.last().filter(|_| x.dtype().is_inexact()) else {
+            let detail = format!("takes floats or complex numbers [.., C], not {}", x.aval());
+            return Err(Error::shape(op, detail));
         };
         expect_fit(op, "weight", x, weight)?;
         expect_fit(op, "bias", x, bias)?;
+        if x.dtype().is_complex() {
+            return complex_batch_norm(x, weight, bias, eps);
+        }
         let wide = x.dtype().accumulator();
         let vector = |given: Option<&Array>, otherwise: f64| match given {
             Some(given) => cast(given, wide),
@@ -261,6 +265,20 @@ pub fn batch_norm(
         let composite = BatchNorm { eps: Scalar::Float(eps) };
         Array::apply_multi(composite, &[x, &vector(weight, 1.0)?, &vector(bias, 0.0)?])
     })
+}
+
+/// [`batch_norm`] of complex numbers, step by step.
+fn complex_batch_norm(
+    x: &Array,
+    weight: Option<&Array>,
+    bias: Option<&Array>,
+    eps: f64,
+) -> Result<Vec<Array>> {
+    let wide = cast(x, x.dtype().accumulator())?;
+    let axes: Vec<isize> = (0..x.rank() as isize - 1).collect();
+    let (mean, variance) = (mean(&wide, axes.clone(), false)?, var(&wide, axes, false, 0)?);
+    let normal = multiply(&subtract(&wide, &mean)?, &rsqrt(&add(&variance, eps)?)?)?;
+    Ok(vec![affine(&normal, weight, bias, x.dtype())?, mean, variance])
 }
 
 /// `x` over its Euclidean length along `axes`, which is taken as at least `eps`.

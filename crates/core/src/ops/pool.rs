@@ -2,8 +2,9 @@
 
 use super::conv::{PerAxis, each_axis};
 use super::operand::{cast, inexact};
-use super::{DataFormat, divide};
+use super::{DataFormat, PadMode, Windows, divide, max, mean, pad, real, reshape, unfold};
 use crate::array::Array;
+use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::prim::{Pool, PoolRole};
 use crate::shape::Dims;
@@ -106,7 +107,30 @@ fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> R
     Array::apply(pool, &[x])
 }
 
-/// The largest element of each window; NaN if there is one.
+/// What `fold` makes of the elements of each window, which are axis 2 of `[N, windows, taps, C]`: for dtypes that no
+/// kernel pools. Padding is `beyond`.
+fn pool_windows(
+    op: &'static str,
+    x: &Array,
+    options: &PoolOptions,
+    beyond: Scalar,
+    fold: impl FnOnce(&Array) -> Result<Array>,
+) -> Result<Array> {
+    // The shape is what it is of the kernel's dtypes.
+    let shape = pool(op, PoolRole::Sum, &real(x)?, options)?.shape().clone();
+    let axes = x.rank() - 2;
+    let PoolOptions { window, stride, padding, dilation, data_format: _ } =
+        options.along(op, axes)?;
+    let taps = window.iter().product::<usize>();
+    let sides: Vec<(usize, usize)> = [(0, 0)].into_iter().chain(padding).chain([(0, 0)]).collect();
+    let windows = Windows { stride, dilation, ..Windows::new(window) };
+    let rows = unfold(&pad(x, &sides[..], PadMode::Constant(beyond))?, &windows)?;
+    let count = shape[1..=axes].iter().product::<usize>();
+    let rows = reshape(&rows, [x.shape()[0], count, taps, x.shape()[axes + 1]])?;
+    reshape(&fold(&rows)?, shape)
+}
+
+/// The largest element of each window; NaN if there is one. Complex numbers are in lexicographic order.
 ///
 /// # Shapes
 /// `[N, input.., C]` gives `[N, output.., C]` with (input + padding − span)/stride + 1 outputs along an axis, where a
@@ -121,7 +145,17 @@ fn pool(op: &'static str, role: PoolRole, x: &Array, options: &PoolOptions) -> R
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn max_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
-    options.data_format.with(x, |x| pool("max_pool", PoolRole::Max, x, options))
+    let op = "max_pool";
+    options.data_format.with(x, |x| match x.dtype().is_complex() {
+        true => pool_windows(
+            op,
+            x,
+            options,
+            Scalar::Complex(f32::NEG_INFINITY, f32::NEG_INFINITY),
+            |x| max(x, 2, false),
+        ),
+        false => pool(op, PoolRole::Max, x, options),
+    })
 }
 
 /// The mean of each window; padding counts as zeros.
@@ -142,6 +176,9 @@ pub fn max_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
 pub fn avg_pool(x: &Array, options: &PoolOptions) -> Result<Array> {
     let x = inexact(x)?;
     options.data_format.with(&x, |x| {
+        if x.dtype().is_complex() {
+            return pool_windows("avg_pool", x, options, 0.into(), |x| mean(x, 2, false));
+        }
         let wide = cast(x, x.dtype().accumulator())?;
         let total = pool("avg_pool", PoolRole::Sum, &wide, options)?;
         let window = each_axis("avg_pool", "window", &options.window, x.rank() - 2)?;

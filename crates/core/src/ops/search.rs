@@ -127,11 +127,13 @@ pub struct Unique {
 /// The different elements of an array in ascending order; each NaN is one of its own.
 ///
 /// # Shapes
-/// No shape depends on values, so `size` says how many there are to be: the smallest of them where
-/// there are more, and `fill` behind them, or else the first, where there are fewer.
+/// `size` says how many there are to be: the smallest of them where there are more, and `fill` behind
+/// them, or else the first, where there are fewer. Without it there are as many as there are different
+/// elements, which are computed to see that.
 ///
 /// # Errors
-/// Where an empty array is to be filled with its first element.
+/// Where an empty array is to be filled with its first element; without `size` under `compile` and `vmap`,
+/// where there are no values.
 ///
 /// # Example
 /// ```
@@ -142,12 +144,18 @@ pub struct Unique {
 /// assert_eq!(found.index.to_vec::<u32>()?, [1, 0, 3, 1]);
 /// assert_eq!(found.inverse.to_vec::<u32>()?, [1, 0, 1, 2, 0]);
 /// assert_eq!(found.counts.to_vec::<i32>()?, [2, 2, 1, 0]);
+/// assert_eq!(ops::unique(&x, None, None)?.values.to_vec::<i32>()?, [1, 2, 3]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn unique(x: &Array, size: usize, fill: Option<Operand<'_>>) -> Result<Unique> {
-    let slots = Shape::from(size);
-    let count = x.size();
+pub fn unique(
+    x: &Array,
+    size: impl Into<Option<usize>>,
+    fill: Option<Operand<'_>>,
+) -> Result<Unique> {
+    let (size, count) = (size.into(), x.size());
     if count == 0 {
+        let size = size.unwrap_or(0);
+        let slots = Shape::from(size);
         let fill = match fill {
             Some(fill) => fill.to(x.dtype(), &slots)?,
             None if size == 0 => full(size, 0, x.dtype())?,
@@ -174,6 +182,11 @@ pub fn unique(x: &Array, size: usize, fill: Option<Operand<'_>>) -> Result<Uniqu
         not_equal(&slice_axis(&sorted, 0, 1, count - 1)?, &slice_axis(&sorted, 0, 0, count - 1)?)?;
     let starts = super::pad(&cast(&changes, DType::I32)?, [(1, 0)], 0)?;
     let number = cumsum(&starts, 0, Default::default())?;
+    let size = match size {
+        Some(size) => size,
+        None => 1 + slice_axis(&number, 0, count - 1, 1)?.item::<i32>()? as usize,
+    };
+    let slots = Shape::from(size);
     let wanted = iota(size, 0, DType::I32)?;
     let first = searchsorted(&number, &wanted, Side::Left)?;
     let counts = subtract(&searchsorted(&number, &wanted, Side::Right)?, &first)?;

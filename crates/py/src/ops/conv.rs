@@ -6,9 +6,11 @@ use pyo3::prelude::*;
 
 use crate::array::PyArray;
 use crate::device::{On, on};
-use crate::error::{raise, wrong_value};
+use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, SizesArg, count, counts, data_format_of, give, integers, keep_doubles};
+use crate::operand::{
+    Arr, SizesArg, count, counts, data_format_of, give, integers, keep_doubles, sequence,
+};
 
 /// Convolutions are of floats, as in MLX.
 fn floats(input: &Array) -> PyResult<()> {
@@ -20,6 +22,33 @@ fn floats(input: &Array) -> PyResult<()> {
             input.dtype()
         ))),
     }
+}
+
+/// A number for all of `N` spatial axes, or one for each, where that is more than one.
+pub struct Spatial<const N: usize>(SizesArg);
+
+impl<const N: usize> Spatial<N> {
+    fn all(number: isize) -> Self {
+        Spatial(SizesArg::one(number))
+    }
+}
+
+impl<'py, const N: usize> FromPyObject<'_, 'py> for Spatial<N> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let wrong = || wrong_type(format!("an integer is expected, or {N} for so many axes"));
+        if let Ok(number) = object.extract() {
+            return Ok(Spatial::all(number));
+        }
+        let sizes = sequence(&object)?.filter(|sizes| N > 1 && sizes.len() == N);
+        sizes.map(|sizes| Spatial(SizesArg(sizes))).ok_or_else(wrong)
+    }
+}
+
+/// The number before the last letter of a function's name.
+const fn axes_of(name: &str) -> usize {
+    (name.as_bytes()[name.len() - 2] - b'0') as usize
 }
 
 struct ConvArguments<'a> {
@@ -123,21 +152,22 @@ macro_rules! convolutions {
         #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
-            input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
-            dilation = SizesArg::one(1), groups = 1, *, data_format = "channels_last",
+            input, weight, /, stride = Spatial::all(1), padding = Spatial::all(0),
+            dilation = Spatial::all(1), groups = 1, *, data_format = "channels_last",
             stream = None
         ), text_signature = "(input, weight, /, stride=1, padding=0, dilation=1, groups=1, *, data_format='channels_last', stream=None)")]
         pub fn $name(
             mut input: Arr,
             mut weight: Arr,
-            stride: SizesArg,
-            padding: SizesArg,
-            dilation: SizesArg,
+            stride: Spatial<{ axes_of(stringify!($name)) }>,
+            padding: Spatial<{ axes_of(stringify!($name)) }>,
+            dilation: Spatial<{ axes_of(stringify!($name)) }>,
             groups: isize,
             data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
-            let padding = both_sides(&padding);
+            let (stride, dilation) = (stride.0, dilation.0);
+            let padding = both_sides(&padding.0);
             let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
             let mut options = arguments.options()?;
             keep_doubles([&mut input, &mut weight]);
@@ -157,25 +187,26 @@ macro_rules! transposed_convolutions {
         #[doc = docs!($name)]
         #[pyfunction]
         #[pyo3(signature = (
-            input, weight, /, stride = SizesArg::one(1), padding = SizesArg::one(0),
-            dilation = SizesArg::one(1), output_padding = SizesArg::one(0), groups = 1, *,
+            input, weight, /, stride = Spatial::all(1), padding = Spatial::all(0),
+            dilation = Spatial::all(1), output_padding = Spatial::all(0), groups = 1, *,
             data_format = "channels_last", stream = None
         ), text_signature = "(input, weight, /, stride=1, padding=0, dilation=1, output_padding=0, groups=1, *, data_format='channels_last', stream=None)")]
         pub fn $name(
             mut input: Arr,
             mut weight: Arr,
-            stride: SizesArg,
-            padding: SizesArg,
-            dilation: SizesArg,
-            output_padding: SizesArg,
+            stride: Spatial<{ axes_of(stringify!($name)) }>,
+            padding: Spatial<{ axes_of(stringify!($name)) }>,
+            dilation: Spatial<{ axes_of(stringify!($name)) }>,
+            output_padding: Spatial<{ axes_of(stringify!($name)) }>,
             groups: isize,
             data_format: &str,
             stream: Option<On>,
         ) -> PyResult<PyArray> {
-            let padding = both_sides(&padding);
+            let (stride, dilation) = (stride.0, dilation.0);
+            let padding = both_sides(&padding.0);
             let arguments = ConvArguments { stride, padding, dilation, groups, data_format };
             let mut options = arguments.options()?;
-            options.output_padding = counts(&output_padding, "output_padding")?;
+            options.output_padding = counts(&output_padding.0, "output_padding")?;
             keep_doubles([&mut input, &mut weight]);
             floats(&input)?;
             on(stream, || {

@@ -44,13 +44,13 @@ pub fn searchsorted(
 #[doc = docs!(unique)]
 #[pyfunction]
 #[pyo3(signature = (
-    a, /, size, return_index = false, return_inverse = false, return_counts = false,
+    a, /, size = None, return_index = false, return_inverse = false, return_counts = false,
     fill_value = None, *, stream = None
 ))]
 pub fn unique<'py>(
     py: Python<'py>,
     a: Arr,
-    size: Count,
+    size: Option<Count>,
     return_index: bool,
     return_inverse: bool,
     return_counts: bool,
@@ -59,7 +59,8 @@ pub fn unique<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let fill_value = fill_value.map(|v| v.beside(a.dtype())).transpose()?;
     let found = on(stream, || {
-        ops::unique(&a, size.0, fill_value.as_ref().map(Operand::from)).map_err(raise)
+        ops::unique(&a, size.map(|size| size.0), fill_value.as_ref().map(Operand::from))
+            .map_err(raise)
     })?;
     let parts = [
         (true, found.values),

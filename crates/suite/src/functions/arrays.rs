@@ -85,6 +85,52 @@ pub(super) fn functions() -> Vec<Function> {
         )
         .takes(DType::is_inexact)
         .smooth(),
+        Function::new(
+            "segment_min",
+            [input([6, 2]), fixed([6], DType::I32, |i| (i % 3) as f64)],
+            |x| ops::segment_min(&x[0], &x[1], 3),
+        )
+        .takes(DType::is_inexact)
+        .smooth(),
+        Function::several("unique", [ties()], |x| {
+            let found = ops::unique(&x[0], 9, None)?;
+            Ok(vec![found.values, found.index, found.inverse, found.counts])
+        })
+        .takes(numbers),
+        Function::new("partition", [input([3, 9])], |x| {
+            ops::sort(&ops::take(&ops::partition(&x[0], 4, 1)?, &ops::arange(0, 4, 1)?, 1)?, 1)
+        })
+        .takes(numbers),
     ]);
+    all.extend(made());
     all
+}
+
+/// Arrays of numbers that follow from places.
+fn made() -> Vec<Function> {
+    let float32 = |dtype| dtype == DType::F32;
+    let none = || Vec::<Input>::new();
+    let all = vec![
+        Function::new("arange", none(), |_| ops::arange(1.5, 7, 0.25)),
+        Function::new("linspace", none(), |_| ops::linspace(-1.0, 3.0, 9, DType::F32)),
+        Function::new("logspace", none(), |_| ops::logspace(-1.0, 2.0, 7, 10.0, DType::F32)),
+        Function::new("geomspace", none(), |_| ops::geomspace(0.5, 32.0, 7, DType::F32)),
+        Function::new("eye", none(), |_| ops::eye_at(3, 5, 1, DType::F32)),
+        Function::new("tri", none(), |_| ops::tri(4, 3, -1, DType::F32)),
+        Function::several("tril_indices", none(), |_| {
+            let (rows, columns) = ops::tril_indices(4, 3, 1)?;
+            Ok(vec![rows, columns])
+        }),
+        Function::several("triu_indices", none(), |_| {
+            let (rows, columns) = ops::triu_indices(4, 3, 1)?;
+            Ok(vec![rows, columns])
+        }),
+        Function::new("hanning", none(), |_| ops::hanning(9)),
+        Function::new("hamming", none(), |_| ops::hamming(9)),
+        Function::new("blackman", none(), |_| ops::blackman(9)),
+        Function::new("bartlett", none(), |_| ops::bartlett(9)),
+        Function::new("fftfreq", none(), |_| ops::fftfreq(9, 0.5)),
+        Function::new("rfftfreq", none(), |_| ops::rfftfreq(9, 0.5)),
+    ];
+    all.into_iter().map(|function| function.takes(float32)).collect()
 }

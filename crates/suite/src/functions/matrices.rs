@@ -1,10 +1,11 @@
 //! Products of arrays, and what is made of factorizations.
 
-use cupola_core::{Array, ops};
+use cupola_core::{Array, DType, ops};
 use ops::linalg::{self, Order};
+use ops::{BlockMasks, Microscaling, Quantization, QuantizedFactors, QuantizedGather};
 
 use super::{Function, numbers, wide, wide_or_complex};
-use crate::sample::{Input, from, input, spread};
+use crate::sample::{Input, fixed, from, input, numbers as listed, spread};
 
 /// Two matrices of 3 × 3 with a large diagonal.
 fn dominant() -> [Input; 1] {
@@ -13,6 +14,8 @@ fn dominant() -> [Input; 1] {
 
 pub(super) fn functions() -> Vec<Function> {
     let mut all = products();
+    all.extend(of_blocks());
+    all.extend(quantized());
     all.extend(made_of_factors());
     all.extend(norms());
     all
@@ -47,6 +50,97 @@ fn products() -> Vec<Function> {
             .smooth(),
     ]);
     all
+}
+
+/// Products of matrices that indices choose, of ranges of an axis, and of blocks.
+fn of_blocks() -> Vec<Function> {
+    let places = |count, all: usize| fixed([count], DType::U32, move |i| (i * 2 % all) as f64);
+    let square = || [input([4, 6]), from([6, 4], |i| spread(i + 13))];
+    let mut all = vec![
+        Function::new("gather_mm", [input([3, 2, 4]), input([2, 4, 3]), places(2, 3)], |x| {
+            ops::gather_mm(&x[0], &x[1], Some(&x[2]), None)
+        })
+        .case("left"),
+        Function::new(
+            "gather_mm",
+            [input([3, 2, 4]), input([2, 4, 3]), places(4, 3), places(4, 2)],
+            |x| ops::gather_mm(&x[0], &x[1], Some(&x[2]), Some(&x[3])),
+        ),
+        Function::new(
+            "segmented_mm",
+            [
+                input([3, 7]),
+                from([7, 2], |i| spread(i + 13)),
+                fixed([3, 2], DType::U32, |i| [0.0, 3.0, 3.0, 7.0, 2.0, 2.0][i % 6]),
+            ],
+            |x| ops::segmented_mm(&x[0], &x[1], &x[2]),
+        ),
+    ];
+    let bools = fixed([2, 3], DType::Bool, |i| f64::from(i % 4 < 2));
+    let [a, b] = square();
+    all.push(Function::new("block_masked_mm", [a, b, bools], |x| {
+        let masks = BlockMasks { left: Some(&x[2]), ..Default::default() };
+        ops::block_masked_mm(&x[0], &x[1], 2, masks)
+    }));
+    let [a, b] = square();
+    let numbers = [[2, 2], [2, 3], [3, 2]].map(|shape| from(shape, |i| spread(i + 5)));
+    let all_masked = [a, b].into_iter().chain(numbers).collect::<Vec<_>>();
+    let masked = Function::new("block_masked_mm", all_masked, |x| {
+        let masks = BlockMasks { out: Some(&x[2]), left: Some(&x[3]), right: Some(&x[4]) };
+        ops::block_masked_mm(&x[0], &x[1], 2, masks)
+    });
+    all.push(masked.case("by numbers"));
+    all.into_iter().map(Function::smooth).collect()
+}
+
+/// Matrices of few bits.
+fn quantized() -> Vec<Function> {
+    let how = Quantization { group_size: 32, bits: 4 };
+    let matrices = || [input([2, 3, 32])];
+    let rounded = move |x: &[Array]| {
+        let w = ops::quantize(&x[0], how)?;
+        Ok(vec![w.words, w.scales, w.biases])
+    };
+    let codes = |x: &Array| ops::astype(x, DType::U8);
+    let choice = fixed([3], DType::U32, |i| [1.0, 0.0, 1.0][i % 3]);
+    let all = vec![
+        Function::several("quantize", matrices(), rounded),
+        Function::new("dequantize", matrices(), move |x| {
+            ops::dequantize(&ops::quantize(&x[0], how)?, how)
+        }),
+        Function::new("gather_qmm", [input([1, 2, 32]), input([2, 3, 32]), choice], move |x| {
+            let w = ops::quantize(&x[1], how)?;
+            let options = QuantizedGather { right: Some(&x[2]), ..Default::default() };
+            ops::gather_qmm(&x[0], &w, options, how)
+        }),
+        Function::new("to_fp8", [input([3, 5])], |x| ops::to_fp8(&x[0])),
+        Function::new("from_fp8", [from([64], |i| i as f64 * 4.0)], move |x| {
+            ops::from_fp8(&codes(&x[0])?, DType::F32)
+        }),
+    ];
+    let formats = [
+        ("mxfp4", Microscaling::Mxfp4),
+        ("mxfp8", Microscaling::Mxfp8),
+        ("nvfp4", Microscaling::Nvfp4),
+    ];
+    let products = formats.map(|(case, format)| {
+        let body = move |x: &[Array]| {
+            let (x, w) = (&x[0], &x[1]);
+            let factors = QuantizedFactors { x, w, scales: None, global_x: None, global_w: None };
+            ops::qqmm(factors, format)
+        };
+        Function::new("qqmm", [input([2, 32]), from([3, 32], |i| spread(i + 13))], body).case(case)
+    });
+    let rounded = formats.map(|(case, format)| {
+        let body = move |x: &[Array]| {
+            let (words, scales) = ops::quantize_microscaling(&x[0], format, None)?;
+            let back = ops::dequantize_microscaling(&words, &scales, format, None, DType::F32)?;
+            Ok(vec![words, scales, back])
+        };
+        Function::several("quantize_microscaling", matrices(), body).case(case)
+    });
+    let all = all.into_iter().chain(products).chain(rounded);
+    all.map(|function| function.takes(|dtype| dtype == DType::F32)).collect()
 }
 
 fn made_of_factors() -> Vec<Function> {
@@ -87,7 +181,32 @@ fn made_of_factors() -> Vec<Function> {
         .takes(wide_or_complex)
         .smooth(),
     ]);
+    all.extend(of_general_matrices());
     all
+}
+
+/// What depends neither on the order of eigenvalues nor on the phases of their vectors.
+fn of_general_matrices() -> Vec<Function> {
+    // One turns its first two axes, the other does not.
+    #[rustfmt::skip]
+    let turning = || [listed([2, 3, 3], &[
+        1.0, -2.0, 0.3,  2.5, 1.2, -0.4,  0.2, 0.1, -1.5,
+        3.0, 1.0, 0.5,  0.2, -1.0, 0.4,  0.1, 0.3, 0.5,
+    ])];
+    let all = vec![
+        Function::new("eigvals", turning(), |x| {
+            let w = linalg::eigvals(&x[0])?;
+            let key = ops::add(&ops::imag(&w)?, &ops::multiply(&ops::real(&w)?, 0.37)?)?;
+            ops::take_along_axis(&w, &ops::argsort(&key, -1)?, -1)
+        }),
+        Function::new("eig", turning(), |x| {
+            let (w, v) = linalg::eig(&x[0])?;
+            let scaled = ops::multiply(&v, &ops::expand_dims(&w, -2)?)?;
+            ops::matmul(&scaled, &linalg::inv(&v)?)
+        })
+        .case("put together again"),
+    ];
+    all.into_iter().map(|function| function.takes(wide_or_complex).smooth()).collect()
 }
 
 fn norms() -> Vec<Function> {

@@ -6,6 +6,7 @@ mod arrays;
 mod matrices;
 mod networks;
 mod pointwise;
+mod random;
 mod signal;
 mod statistics;
 
@@ -32,6 +33,7 @@ fn all() -> Vec<Function> {
         signal::functions(),
         matrices::functions(),
         networks::functions(),
+        random::functions(),
     ];
     files.into_iter().flatten().collect()
 }

@@ -16,6 +16,7 @@ fn bias(size: usize) -> Input {
 
 pub(super) fn functions() -> Vec<Function> {
     let mut all = normalized();
+    all.extend(convolutions());
     all.extend(windows());
     all.extend(resized());
     all.extend(sampled());
@@ -35,6 +36,31 @@ fn normalized() -> Vec<Function> {
         }),
         Function::new("normalize", [input([3, 5])], |x| ops::normalize(&x[0], 1, 1e-6)),
         Function::new("rope", [input([2, 3, 8])], |x| ops::rope(&x[0], &ops::RopeOptions::new(6))),
+    ]
+}
+
+fn convolutions() -> Vec<Function> {
+    let weights = |shape: &[usize]| from(shape, |i| spread(i + 5));
+    vec![
+        Function::new("conv1d", [input([2, 7, 4]), weights(&[6, 3, 2])], |x| {
+            let options = ops::ConvOptions::new().stride([2]).padding([1]).groups(2);
+            ops::conv1d(&x[0], &x[1], &options)
+        }),
+        Function::new("conv2d", [input([2, 5, 6, 3]), weights(&[2, 2, 3, 3])], |x| {
+            let options = ops::ConvOptions::new().dilation([2, 1]).padding([1, 0]);
+            ops::conv2d(&x[0], &x[1], &options)
+        }),
+        Function::new("conv3d", [input([1, 3, 4, 4, 2]), weights(&[3, 2, 2, 2, 2])], |x| {
+            ops::conv3d(&x[0], &x[1], &ops::ConvOptions::new().stride([1, 2, 1]))
+        }),
+        Function::new("conv_transpose1d", [input([2, 4, 3]), weights(&[2, 3, 3])], |x| {
+            ops::conv_transpose1d(&x[0], &x[1], &ops::ConvOptions::new().stride([2]))
+        }),
+        Function::new(
+            "conv_transpose3d",
+            [input([1, 2, 3, 2, 2]), weights(&[3, 2, 2, 2, 2])],
+            |x| ops::conv_transpose3d(&x[0], &x[1], &ops::ConvOptions::new().stride([1, 2, 1])),
+        ),
     ]
 }
 

@@ -34,6 +34,10 @@ pub(super) fn functions() -> Vec<Function> {
             .takes(complex),
         Function::new("rfft2", image(), |x| ops::rfft2(&x[0], None, vec![-2, -1], Backward))
             .takes(narrow),
+        Function::new("rfftn", image(), |x| ops::rfftn(&x[0], None, vec![0, 2], Ortho))
+            .takes(narrow),
+        Function::new("irfftn", image(), |x| ops::irfftn(&x[0], None, vec![0, 2], Backward))
+            .takes(complex),
         Function::new("ihfft", [input([2, 8])], |x| ops::ihfft(&x[0], None, -1, Ortho))
             .takes(narrow),
         Function::new("stft", [input([2, 40])], |x| {

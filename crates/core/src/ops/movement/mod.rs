@@ -288,7 +288,15 @@ pub fn broadcast_arrays(arrays: &[&Array]) -> Result<Vec<Array>> {
 /// # Ok::<(), cupola::Error>(())
 /// ```
 pub fn flip(x: &Array, axes: impl Into<Axes>) -> Result<Array> {
-    let axes = axes.into().sorted("flip", x.rank())?;
+    let mut axes = axes.into();
+    if let Some(named) = &mut axes.0 {
+        // An axis that is named twice is one, as in MLX.
+        let at = |&axis: &isize| normalize_axis("flip", axis, x.rank()).map(|axis| axis as isize);
+        *named = named.iter().map(at).collect::<Result<_>>()?;
+        named.sort_unstable();
+        named.dedup();
+    }
+    let axes = axes.sorted("flip", x.rank())?;
     if axes.is_empty() {
         return Ok(x.clone());
     }

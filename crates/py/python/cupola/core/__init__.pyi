@@ -880,7 +880,7 @@ def all(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: bo
         >>> mx.all(mx.array([[1, 0], [1, 1]]), axis=1)
         array([False, True], dtype=bool)
     """
-def allclose(a: Any, b: Any, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+def allclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether all elements are equal within a tolerance, as one bool.
 
     Example:
@@ -1378,9 +1378,6 @@ def conv_transpose1d(input: _Scalar | array, weight: _Scalar | array, /, stride:
     x `[N, input.., C]` and w `[O, kernel.., C/groups]`, as in MLX, give `[N, output.., O]` with
     (input − 1)·stride + (kernel − 1)·dilation + 1 + output padding − padding outputs along an axis. With channels first
     x `[N, C, input..]` and w `[O, C/groups, kernel..]` give `[N, O, output..]`.
-
-    Errors:
-    Where the output padding is not smaller than the stride.
 
     Example:
         >>> mx.conv_transpose1d(mx.ones((1, 2, 1)), mx.ones((1, 3, 1))).flatten()
@@ -2340,7 +2337,7 @@ def is_available(device: Device | DeviceType) -> bool:
         >>> mx.is_available(mx.cpu)
         True
     """
-def isclose(a: Any, b: Any, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
+def isclose(a: _Scalar | array, b: _Scalar | array, /, rtol: float = ..., atol: float = ..., *, equal_nan: bool = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Whether a and b are equal within a tolerance; infinities equal themselves.
 
     Example:
@@ -3137,7 +3134,7 @@ def prod(a: _Scalar | array, axis: None | int | Sequence[int] = ..., keepdims: b
         >>> mx.prod(mx.array([2, 3, 4]))
         array(24, dtype=int32)
     """
-def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: Any, axis: None | int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
+def put_along_axis(a: _Scalar | array, /, indices: _Scalar | array, values: _Scalar | array, axis: None | int = ..., *, stream: _StreamOrDevice | None = ...) -> array:
     """`x` with the elements at `indices` along an axis, and at the same place along the others,
     replaced by `values`; `()` counts through the flattened array.
 
@@ -3968,18 +3965,20 @@ def unfold(a: _Scalar | array, kernel_size: int | Sequence[int], stride: int | S
         >>> mx.unfold(mx.ones((1, 2, 4, 4)), 3, data_format="channels_first").shape
         (1, 18, 4)
     """
-def unique(a: _Scalar | array, /, size: int, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., fill_value: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
+def unique(a: _Scalar | array, /, size: int | None = ..., return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ..., fill_value: _Scalar | array | None = ..., *, stream: _StreamOrDevice | None = ...) -> Any:
     """The different elements of an array in ascending order; each NaN is one of its own.
 
     Shapes:
-    No shape depends on values, so `size` says how many there are to be: the smallest of them where
-    there are more, and `fill` behind them, or else the first, where there are fewer.
+    `size` says how many there are to be: the smallest of them where there are more, and `fill` behind
+    them, or else the first, where there are fewer. Without it there are as many as there are different
+    elements, which are computed to see that.
 
     Errors:
-    Where an empty array is to be filled with its first element.
+    Where an empty array is to be filled with its first element; without `size` under `compile` and `vmap`,
+    where there are no values.
 
     Example:
-        >>> mx.unique(mx.array([3, 1, 3, 2]), size=3)
+        >>> mx.unique(mx.array([3, 1, 3, 2]))
         array([1, 2, 3], dtype=int32)
     """
 def unstack(x: _Scalar | array, /, *, axis: int = ..., stream: _StreamOrDevice | None = ...) -> tuple[Any, ...]:

@@ -53,10 +53,10 @@ def batch_norm(a: _Scalar | array, weight: _Scalar | array | None = ..., bias: _
 
     Dtypes:
     Computed in `float32` for half types; the first result has x's dtype, the others are `float32`, or
-    `float64` for such an `x`.
+    `float64` for such an `x`. The variance of complex numbers is the mean of squared distances.
 
     Errors:
-    Where `x` is no array of floats with axes, or `weight` or `bias` is not a vector of its last one.
+    Where `x` is no array of floats or complex numbers with axes, or `weight` or `bias` is not a vector of its last one.
 
     S. Ioffe, C. Szegedy, *Batch normalization*, 2015.
     """
@@ -107,7 +107,7 @@ def log_softmax(a: _Scalar | array, axis: None | int | Sequence[int] = ..., *, s
     As `softmax`.
     """
 def max_pool(x: _Scalar | array, window: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], data_format: str = ..., dilation: int | Sequence[int] = ...) -> array:
-    """The largest element of each window; NaN if there is one.
+    """The largest element of each window; NaN if there is one. Complex numbers are in lexicographic order.
 
     Shapes:
     `[N, input.., C]` gives `[N, output.., C]` with (input + padding − span)/stride + 1 outputs along an axis, where a

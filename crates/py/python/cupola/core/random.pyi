@@ -156,7 +156,7 @@ def key(seed: int) -> array:
         >>> mx.random.key(0)
         array([0, 0], dtype=uint32)
     """
-def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array = ..., scale: _Scalar | array = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over
     (−1, 1).
 
