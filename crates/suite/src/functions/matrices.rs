@@ -90,7 +90,7 @@ fn of_blocks() -> Vec<Function> {
         ops::block_masked_mm(&x[0], &x[1], 2, masks)
     });
     all.push(masked.case("by numbers"));
-    all.into_iter().map(Function::smooth).collect()
+    all.into_iter().map(|function| function.takes(DType::is_inexact).smooth()).collect()
 }
 
 /// Matrices of few bits.

@@ -66,12 +66,6 @@ pub(super) fn functions() -> Vec<Function> {
             random::categorical(&logits[0], -1, Some(6), Some(key))
         })
         .case("of one row"),
-        drawn("random.multivariate_normal", [numbers([3], &[0.5, -1.0, 2.0])], |key, mean| {
-            // Its values are looked at, so that it is no input.
-            let cov = [2.0f32, 0.5, 0.1, 0.5, 1.5, -0.3, 0.1, -0.3, 1.0];
-            let cov = Array::from_slice(&cov, [3, 3])?;
-            random::multivariate_normal(&mean[0], &cov, [4], Some(key))
-        }),
     ];
     let limits = || [numbers([5], &[-1.0, 0.0, 0.5, 2.0, -7.0])];
     all.extend([
