@@ -221,8 +221,10 @@ pub fn running_mean(running: Arr, fresh: Arr, momentum: f64, scale: f64) -> PyRe
         };
         let kept = ops::multiply(running, 1.0 - momentum)?;
         let mean = ops::add(&kept, &ops::multiply(&fresh, momentum)?)?;
-        // In its own dtype: the sums of a batch are taken in `float32`.
-        Ok(vec![ops::astype(&mean, running.dtype())?])
+        // In its own dtype, since the sums of a batch are taken in `float32`, but that of complex numbers is one.
+        let dtype = running.dtype();
+        let dtype = if fresh.dtype().is_complex() { dtype.promote(fresh.dtype()) } else { dtype };
+        Ok(vec![ops::astype(&mean, dtype)?])
     };
     let parameters = [momentum.to_bits(), scale.to_bits()];
     let all = all_as_one("running_mean", &parameters, &[&*running, &*fresh], &[0], step);

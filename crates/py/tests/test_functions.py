@@ -183,6 +183,7 @@ for options in ("1,0,1,0", "2,1,1,1", "2,0,2,0", "3,2,1,2", "2,2,1,1"):
 for options in ("1,0,1,1", "1,1,1,1", "2,1,1,5", "3,2,2,4"):
     c(f"mx.conv_transpose2d(im,w,{options})", tolerance=1e-05)
     c(f"mx.conv_transpose1d(i1,w1,{options})", tolerance=1e-05)
+c("mx.conv_transpose1d(mx.ones((1,1,1)),mx.ones((1,1,1)),1,1,1,2)")
 c("nn.MaxPool2d(3,2,1)(im)")
 for layer in ("MaxPool2d(2)", "MaxPool2d((3,2),1)", "AvgPool2d(2)", "AvgPool2d(3,2,1)", "BatchNorm(4)"):
     c(f"nn.{layer}(im*(1+2j))", tolerance=1e-05)

@@ -306,6 +306,33 @@ def test_axes_that_have_to_be_said_and_parameters_that_are_real():
                 call()
 
 
+def test_running_means_of_complex_numbers():
+    from mlx import nn as mlx_nn
+
+    g = np.random.default_rng(0)
+    x = (g.normal(size=(6, 4)) + 1j * g.normal(size=(6, 4))).astype(np.complex64)
+    found = []
+    for mx, layers in ((cc, nn), (mlx, mlx_nn)):
+        norm = layers.BatchNorm(4)
+        norm(mx.array(x))
+        mean = np.array(norm.running_mean)
+        norm.eval()
+        found.append((mean, np.array(norm.running_var), np.array(norm(mx.array(x)))))
+    for own, want in zip(*found):
+        assert own.dtype == want.dtype
+        np.testing.assert_allclose(own, want, rtol=1e-5, atol=1e-6)
+
+
+def test_unique_without_a_size():
+    x = cc.array([3, 1, 3, 2, 1])
+    values, index, inverse, counts = cc.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    assert (values.tolist(), index.tolist(), counts.tolist()) == ([1, 2, 3], [1, 3, 0], [2, 1, 2])
+    assert values[inverse].tolist() == x.tolist()
+    assert cc.unique(cc.zeros((0,))).shape == (0,) and cc.unique(cc.array(5.0)).tolist() == [5]
+    with pytest.raises(ValueError):
+        cc.compile(cc.unique)(x)
+
+
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_windows_steps_are_one_number_or_one_for_each_axis(axes):
     for mx in (cc, mlx):

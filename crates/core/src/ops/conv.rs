@@ -7,6 +7,7 @@ use crate::autocast;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::precision::matmul_precision;
+use crate::prim::record::slice_axis;
 use crate::prim::{Conv, ConvRole};
 use crate::shape::{Dims, Shape, extent};
 
@@ -469,25 +470,32 @@ fn transposed_in(
     Array::apply(conv, &[&x, &exchange_channels(&w, groups)?])
 }
 
-/// A transposed convolution with so much output padding that no window of the convolution ends there: what is beyond the
-/// padding is zeros.
+/// A transposed convolution with so much output padding that no window of the convolution ends there: zeros follow what
+/// it gives without padding, which then takes its rows away.
 fn with_rows_beyond(
     op: &'static str,
     x: &Array,
     w: &Array,
     options: &ConvOptions,
-    (mut padding, mut extra): (Vec<(usize, usize)>, Vec<usize>),
+    (padding, extra): (Vec<(usize, usize)>, Vec<usize>),
 ) -> Result<Array> {
-    let axes = extra.len();
-    for ((_, after), extra) in padding.iter_mut().zip(&mut extra) {
-        let taken = (*after).min(*extra);
-        (*after, *extra) = (*after - taken, *extra - taken);
-    }
-    let less = ConvOptions { padding, output_padding: vec![0], ..options.clone() };
-    let y = transposed_in(op, x, w, &less, axes)?;
+    let all = ConvOptions { padding: vec![(0, 0)], output_padding: vec![0], ..options.clone() };
+    let y = transposed_in(op, x, w, &all, extra.len())?;
     let beyond = extra.into_iter().map(|extra| (0, extra));
     let sides: Vec<(usize, usize)> = [(0, 0)].into_iter().chain(beyond).chain([(0, 0)]).collect();
-    super::pad(&y, &sides[..], 0)
+    let mut y = super::pad(&y, &sides[..], 0)?;
+    for (axis, &(before, after)) in padding.iter().enumerate() {
+        let size = y.shape()[axis + 1];
+        let left = size.checked_sub(before).and_then(|left| left.checked_sub(after));
+        let left = left.filter(|&left| left > 0).ok_or_else(|| {
+            Error::shape(
+                op,
+                format!("padding {padding:?} leaves nothing of {size} along axis {axis}"),
+            )
+        })?;
+        y = slice_axis(&y, axis + 1, before, left)?;
+    }
+    Ok(y)
 }
 
 /// Whether what becomes of the elements of `x` in a transposed convolution neither overlaps nor leaves gaps.

@@ -37,7 +37,10 @@ impl<'py, const N: usize> FromPyObject<'_, 'py> for Spatial<N> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let wrong = || wrong_type(format!("an integer is expected, or {N} for so many axes"));
+        let wrong = || match N {
+            1 => wrong_type("an integer is expected"),
+            _ => wrong_type(format!("an integer is expected, or {N} for so many axes")),
+        };
         if let Ok(number) = object.extract() {
             return Ok(Spatial::all(number));
         }

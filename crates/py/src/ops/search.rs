@@ -58,9 +58,12 @@ pub fn unique<'py>(
     stream: Option<On>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let fill_value = fill_value.map(|v| v.beside(a.dtype())).transpose()?;
-    let found = on(stream, || {
-        ops::unique(&a, size.map(|size| size.0), fill_value.as_ref().map(Operand::from))
-            .map_err(raise)
+    // Without a size it is computed how many there are.
+    let found = py.detach(|| {
+        on(stream, || {
+            let fill = fill_value.as_ref().map(Operand::from);
+            ops::unique(&a, size.map(|size| size.0), fill).map_err(raise)
+        })
     })?;
     let parts = [
         (true, found.values),
