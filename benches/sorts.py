@@ -37,8 +37,8 @@ WORK = {
     # The element in the middle of the order.
     "partition": (lambda x, a: mx.take(mx.partition(x, x.shape[a] // 2, axis=a), x.shape[a] // 2, axis=a),
                   lambda x, a: torch.kthvalue(x, x.shape[a] // 2 + 1, a)[0], SORTED + SORTED_ROWS, ["float32"], 0),
-    "fft": (mx.fft.fft, lambda x, a: torch.fft.fft(x, dim=a), TRANSFORMED, ["complex64"], 2e-6),
-    "rfft": (mx.fft.rfft, lambda x, a: torch.fft.rfft(x, dim=a), TRANSFORMED, ["float32"], 2e-6),
+    "fft": (lambda x, a: mx.fft.fft(x, axis=a), lambda x, a: torch.fft.fft(x, dim=a), TRANSFORMED, ["complex64"], 2e-6),
+    "rfft": (lambda x, a: mx.fft.rfft(x, axis=a), lambda x, a: torch.fft.rfft(x, dim=a), TRANSFORMED, ["float32"], 2e-6),
 }
 
 
@@ -76,6 +76,8 @@ def difference(ours, theirs):
     wide = mx.complex64 if ours.dtype == mx.complex64 else mx.float32
     got = np.asarray(ours.astype(wide))
     want = theirs.to(getattr(torch, str(got.dtype))).cpu().numpy()
+    if got.shape != want.shape:
+        raise SystemExit(f"results are of shapes {got.shape} and {want.shape}")
     return float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-30))
 
 
