@@ -53,7 +53,8 @@ def batch_norm(a: _Scalar | array, weight: _Scalar | array | None = ..., bias: _
 
     Dtypes:
     Computed in `float32` for half types; the first result has x's dtype, the others are `float32`, or
-    `float64` for such an `x`. The variance of complex numbers is the mean of squared distances.
+    `float64` for such an `x`. The mean of complex numbers is complex, and their variance the real mean of squared
+    distances.
 
     Errors:
     Where `x` is no array of floats or complex numbers with axes, or `weight` or `bias` is not a vector of its last one.
