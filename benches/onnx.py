@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Models of ONNX in Cupola and in ONNX Runtime on the CPU, or in PyTorch on a GPU.
 
-    python benches/onnx.py [--only resnet50,bert,...] [--device cpu] [--threads 2] [--runs 30]
-                           [--batch 1] [--dtype f32] [--peers onnxruntime] [--models FOLDER] [--json FILE]
+    python benches/onnx.py [--only resnet50,bert,...] [--device cpu] [--threads 2] [--runs 10]
+                           [--rounds 7] [--batch 1] [--dtype f32] [--peers onnxruntime] [--models FOLDER] [--json FILE]
 
 Needs numpy, onnxruntime and the package `cupola`; the models that it writes need torch with onnxscript, and
 torchvision, timm, transformers or ultralytics; those with weights of their own are taken from the wheels of
 silero-vad, magika and rapidocr. A model whose package is missing is named and left out. Files are kept in
-`--models` and written once. Each side runs in a process of its own, in turn; the outputs are compared before a
-time is printed. `load` is from the file to a model, `first` the first run, which plans or optimizes what was left,
-`ms` the median of the runs after ten; `MB` is the most memory that the process had. A ratio below 1 means that
-Cupola takes less.
+`--models` and written once. Each side has a process of its own, and both stay while they run in turn, a round of
+each: what the machine does besides falls on both. The outputs are compared before a time is printed. `load` is from the
+file to a model, `first` the first run, which plans or optimizes what was left; `ms` is the median of the rounds'
+medians, and `ratio` the median of the rounds' ratios: below 1 Cupola takes less. `MB` is the most memory that the
+process had.
 
 On the CPU inputs come from NumPy and results go there. Elsewhere both sides have the inputs on the device, and wait for
 the results there. The peers `torch` and `torch-compile` are the module that was exported, run as it is and through
@@ -26,6 +27,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -51,6 +53,8 @@ MODELS = {
     "ppocr_rec": ("rapidocr", [(None, (1, 3, 48, 320), "normal")]),
 }
 WARM = 10
+# What a side's threads may wait for more work before they sleep, seconds.
+REST = 0.03
 
 
 def written(name, folder, batch, dtype):
@@ -235,12 +239,54 @@ def side(task):
     del found
     for _ in range(WARM):
         run()
-    times = []
-    for _ in range(task["runs"]):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    print(json.dumps(dict(load=load, first=first, time=statistics.median(times), peak=peak())))
+    print(json.dumps(dict(load=load, first=first)), flush=True)
+    for _ in sys.stdin:
+        times = []
+        for _ in range(task["runs"]):
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        print(json.dumps(dict(time=statistics.median(times), peak=peak())), flush=True)
+
+
+class Side:
+    """A process that runs one side when it is asked to."""
+
+    def __init__(self, task):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([sys.executable, __file__, "--task", json.dumps(task)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)  # fmt: skip
+        self.error = None
+        self.times = []
+        self.found = {"out": task["out"]}
+        self.heard()
+
+    def heard(self):
+        """What the process says next goes to what was found."""
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                self.found |= json.loads(line)
+                return
+        self.process.wait()
+        self.errors.seek(0)
+        self.error = (self.errors.read().strip().splitlines() or ["it ended"])[-1]
+
+    def round(self):
+        """Runs a round."""
+        if self.error is None:
+            time.sleep(REST)
+            try:
+                print(file=self.process.stdin, flush=True)
+            except BrokenPipeError:
+                pass
+            self.heard()
+            self.times.append(self.found.get("time"))
+
+    def end(self):
+        if self.error is None:
+            self.found["time"] = statistics.median(self.times)
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def peak():
@@ -272,7 +318,8 @@ def main():
     parser.add_argument("--only", default=",".join(MODELS))
     parser.add_argument("--device", default="cpu", help="cpu, wgpu:0 or cuda:0, of Cupola")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--runs", type=int, default=10, help="of a round")
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--batch", default="1")
     parser.add_argument("--dtype", default="f32", help="f32, f16")
     parser.add_argument("--peers", help="onnxruntime, torch, torch-compile; as the device is")
@@ -298,30 +345,31 @@ def main():
         except Exception as error:
             print(f"{name:<22}  left out: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
             continue
-        found = {}
+        sides = {}
         for own in ("cupola", *peers):
-            out = arguments.models / f"{name}.{own}.npz"
-            task = dict(side=own, model=name, path=str(path), device=arguments.device, runs=arguments.runs,
-                        threads=arguments.threads, out=str(out), batch=batch, dtype=dtype)  # fmt: skip
-            run = subprocess.run([sys.executable, __file__, "--task", json.dumps(task)], capture_output=True, text=True)  # fmt: skip
-            if run.returncode:
-                found[own] = run.stderr.strip().splitlines()[-1]
-                continue
-            found[own] = json.loads(run.stdout.strip().splitlines()[-1]) | {"out": str(out)}
+            sides[own] = Side(dict(side=own, model=name, path=str(path), device=arguments.device, runs=arguments.runs,
+                                   threads=arguments.threads, out=str(arguments.models / f"{name}.{own}.npz"), batch=batch,
+                                   dtype=dtype))  # fmt: skip
+        for _ in range(arguments.rounds):
+            for one in sides.values():
+                one.round()
+        for one in sides.values():
+            one.end()
         for own in peers:
-            failed = [f"{side}: {found[side]}" for side in ("cupola", own) if isinstance(found[side], str)]
+            failed = [f"{side}: {sides[side].error}" for side in ("cupola", own) if sides[side].error]
             if failed:
                 print(f"{name:<22}  " + "; ".join(failed))
                 continue
-            ours, theirs = found["cupola"], found[own]
+            ratio = statistics.median(x / y for x, y in zip(sides["cupola"].times, sides[own].times))
+            ours, theirs = sides["cupola"].found, sides[own].found
             difference = apart(ours["out"], theirs["out"])
             without = lambda side: {key: value for key, value in side.items() if key != "out"}
             rows.append({"model": name, "batch": batch, "dtype": dtype, "cupola": without(ours), own: without(theirs),
-                         "apart": difference})  # fmt: skip
+                         "ratio": ratio, "apart": difference})  # fmt: skip
             ms = lambda seconds: f"{1e3 * seconds:.1f}"
             mb = lambda size: f"{size / 1e6:.0f}"
             line([name, batch, dtype, own, f"{1e3 * ours['time']:.3f}", f"{1e3 * theirs['time']:.3f}",
-                  f"{ours['time'] / theirs['time']:.2f}", ms(ours["load"]), ms(theirs["load"]), ms(ours["first"]),
+                  f"{ratio:.2f}", ms(ours["load"]), ms(theirs["load"]), ms(ours["first"]),
                   ms(theirs["first"]), mb(ours["peak"]), mb(theirs["peak"]), f"{difference:.1e}"])  # fmt: skip
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")

@@ -45,6 +45,7 @@ fn peak() -> f64 {
                 a_unit: 1,
                 a_step: m,
                 rows: &[],
+                row_step: 0,
                 b: b.as_ptr(),
                 b_unit: 1,
                 b_step: v * set.lanes / 4,
@@ -168,7 +169,9 @@ impl Bench {
         let name = format!("dot {kind} {m}x{k}{} * {k}x{n}{}", mark(ta), mark(tb));
         self.row(&name, 2.0 * (m * k * n) as f64, || {
             // SAFETY: the operands are dense arrays of the problem's sizes.
-            unsafe { dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None, None) };
+            unsafe {
+                dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), Default::default(), None)
+            };
         });
     }
 }

@@ -98,7 +98,7 @@ pub trait OpKernel: Send + Sync {
 }
 
 /// What is to run on each part of an op's output when the part is final.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Finish<'a> {
     /// What the op does to its sums itself, before: nothing, unless [`OpKernel::has_tail`]. Its last part is the program,
     /// where that is a function of each element: one of the two is to run.

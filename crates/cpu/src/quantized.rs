@@ -163,7 +163,7 @@ impl<T: Scaled + DotElement> QuantizedKernel<T> {
                 } else {
                     Out::from_raw(result.as_ptr().cast::<T>(), m * columns)
                 };
-                dot(&problem, x.as_ptr(), dense.as_ptr(), to, None, None);
+                dot(&problem, x.as_ptr(), dense.as_ptr(), to, Finish::default(), None);
                 if !whole {
                     for row in 0..m {
                         let from = to.slice(row * columns..(row + 1) * columns);

@@ -134,6 +134,10 @@ ATTENDING = {
     "plain": (["p = Softmax <axis = -1> (s)"], lambda s, m: s),
     "scaled": (["t = Div(s, eight)", "p = Softmax <axis = 3> (t)"], lambda s, m: s / 8),
     "scaled twice": (["t = Mul(half, s)", "u = Mul(t, half)", "p = Softmax(u)"], lambda s, m: s / 4),
+    "with scaled queries and keys": (
+        ["a = Mul(q, half)", "b = Div(k, eight)", "c = Mul(half, b)", "t = MatMul(a, c)", "p = Softmax(t)"],
+        lambda s, m: s / 32,
+    ),
     "masked": (["t = Mul(s, half)", "u = Add(m, t)", "i = Identity(u)", "p = Softmax(i)"], lambda s, m: s / 2 + m),
 }
 OTHER = {
@@ -162,6 +166,7 @@ def test_attention_that_is_spelt_out_is_one_operation(name, shape):
     y = model(*given)
     is_one = "attention" in str(y.explain())
     assert is_one == (name in ATTENDING)
+    assert not is_one or "multiply" not in str(y.explain())
     np.testing.assert_allclose(np.array(y), want, rtol=1e-4, atol=1e-5)
     # The shares are there where something else asks for them.
     y, p = attending(shape, *nodes, "y = MatMul(p, v)", uses="y, p")(*given)

@@ -79,6 +79,7 @@ impl<T: Element<Acc: Weight>> Problem<T> {
                     a_unit: 1,
                     a_step: 1,
                     rows: &offsets,
+                    row_step: 0,
                     b: v,
                     b_unit: 1,
                     b_step: v_step,

@@ -91,6 +91,7 @@ impl<T: Tiled> Product<T> {
                     a_unit: 1,
                     a_step: self.a_step,
                     rows: &offsets,
+                    row_step: 0,
                     b: self.b.wrapping_add(first),
                     b_unit: 1,
                     b_step: self.b_step,

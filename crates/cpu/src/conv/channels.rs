@@ -10,7 +10,7 @@ use super::pad::{Padded, pitches};
 use super::weights::{WeightTile, Weights};
 use super::{CACHED, ConvTail, Epilogue, Geometry};
 use crate::simd::{
-    Bias, Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tile, Tiled, even_parts,
+    Bias, Element, Isa, KEPT_ROWS, MAX_VECTORS, Out, Rows, Run, Scratch, Tile, Tiled, even_parts,
 };
 use crate::threads::parallel_for;
 
@@ -36,6 +36,11 @@ const COPY_BYTES: usize = 64 << 10;
 /// The most positions that are computed with one list of what they read.
 const POSITIONS: usize = 256;
 
+/// Cycles that a row of a tile takes, however many vectors it has: to be found, and to be stored where nothing is near.
+const STORE: f64 = 4.0;
+/// Bytes of a tile's weights that stay in the first-level cache while tiles pass, and the cycles of a vector that does not.
+const NEAR_BYTES: usize = 16 << 10;
+const FAR_VECTOR: f64 = 0.25;
 /// Bytes of weights that stay in the first-level cache, beside what is not finished.
 const SMALL_BYTES: usize = 8 << 10;
 /// So many tiles in a row are many.
@@ -49,6 +54,8 @@ pub(super) struct Channels {
     vectors: Vec<usize>,
     /// The most positions of a tile.
     tall: usize,
+    /// Whether tiles end where rows of the image do, so that their positions are equally far apart.
+    by_rows: bool,
     tables: Vec<Vec<Taps>>,
     /// Rows of the first axis in a task.
     slab: usize,
@@ -76,8 +83,33 @@ impl Channels {
             Some(d) => tables[d].chunk_by(Taps::is_like).map(<[Taps]>::len).max().unwrap_or(1),
         };
         let together = (inner.output * alike).clamp(1, POSITIONS);
-        let Split { vectors, cost: step, .. } =
-            set.split(together, geo.c_out.div_ceil(set.lanes), Rows::Listed);
+        let wide = geo.c_out.div_ceil(set.lanes);
+        // Whether all taps are met everywhere.
+        let inside = tables.iter().zip(&geo.axes).all(|(table, axis)| {
+            axis.taps > 0 && axis.input_dilation == 1 && table.iter().all(|t| t.count == axis.taps)
+        });
+        // Where a row follows the one before as its own positions follow each other, all are equally far apart.
+        let follow = last == 0 || {
+            let outer = &geo.axes[last - 1];
+            inside && outer.stride as usize * inner.input == inner.stride as usize * inner.output
+        };
+        let listed = if follow { Rows::Apart } else { Rows::Listed };
+        let (steps, lanes) = ((geo.taps() * geo.c_in).max(1) as f64, set.lanes);
+        let cost = |at: Rows| {
+            move |m: usize, v: usize| {
+                let far = steps as usize * v * lanes * size_of::<T>() > NEAR_BYTES;
+                let far = if far { v as f64 * FAR_VECTOR } else { 0.0 };
+                set.cost(m, v, lie(m, at == Rows::Apart)) + m as f64 * STORE / steps + far
+            }
+        };
+        let all = set.split_by(together, wide, cost(listed));
+        let each = set.split_by(inner.output, wide, cost(Rows::Apart));
+        let rows_together = together as f64 / inner.output.max(1) as f64;
+        let by_rows = each.cost * rows_together < all.cost;
+        let (vectors, step) = match by_rows {
+            true => (each.vectors, each.cost * rows_together),
+            false => (all.vectors, all.cost),
+        };
         let tall = set.rows[vectors.first().map_or(1, |&v| v) - 1];
         let taps = |table: &Vec<Taps>| table.iter().map(|t| t.count as f64).sum::<f64>();
         let outer: f64 = tables[..last].iter().map(taps).product();
@@ -116,13 +148,10 @@ impl Channels {
             (true, false) => true,
             (false, false) => weights * (rows.div_ceil(slab) - 1) > inputs * (parts - 1),
         };
-        let inside = |(table, axis): (&Vec<Taps>, &super::Axis)| {
-            axis.taps > 0 && axis.input_dilation == 1 && table.iter().all(|t| t.count == axis.taps)
-        };
         Channels {
             isa,
             lanes: set.lanes,
-            direct: !crowded && tables.iter().zip(&geo.axes).all(inside),
+            direct: !crowded && inside,
             pitch,
             tables,
             slab,
@@ -130,6 +159,7 @@ impl Channels {
             by_weights,
             vectors,
             tall,
+            by_rows,
             merge: geo.groups == 1 && inner.dilation == 1 && (!crowded || inner.taps == 1),
             cost: image * geo.batch as f64,
         }
@@ -314,6 +344,8 @@ impl Channels {
         lanes.iter_mut().enumerate().for_each(|(v, l)| *l = v * self.lanes);
         let channels = geo.groups * geo.c_out;
         let (mut runs, mut offsets) = (Vec::new(), Vec::new());
+        // Positions in each tile, and how they lie.
+        let mut parts: Vec<(usize, Rows)> = Vec::new();
         // Long rows make whole tiles by themselves, and are finished before the next, where that costs no weights.
         let weights = geo.taps() * geo.c_in * channels * size_of::<T>();
         let most = match (&finish, columns >= LONG * self.tall && weights <= SMALL_BYTES) {
@@ -335,20 +367,33 @@ impl Channels {
                 let at = self.start(geo, row + r, rows.start, steps) - start;
                 offsets.extend((0..columns).map(|c| at + c * column));
             }
-            let heights = even_parts(offsets.len(), self.tall);
+            parts.clear();
+            let own = if self.by_rows { columns } else { offsets.len() };
+            let heights = even_parts(own, self.tall);
+            for at in (0..offsets.len()).step_by(own.max(1)) {
+                let mut at = at;
+                parts.extend(heights.iter().map(|&m| {
+                    let part = &offsets[at..at + m];
+                    at += m;
+                    (m, lie(m, self.by_rows || is_even(part, column)))
+                }));
+            }
             for g in 0..geo.groups {
                 for tile in tiles {
                     let vectors = tile.width / self.lanes;
                     let valid = geo.c_out - tile.channel - (vectors - 1) * self.lanes;
                     let tail = tail.with(|bias| Bias::Lanes(bias[w.spread_at(g, tile)..].as_ptr()));
                     let mut at = 0;
-                    for &m in &heights {
+                    for &(m, lie) in &parts {
                         let c = (outer * columns + at) * channels + g * geo.c_out + tile.channel;
+                        let positions = &offsets[at..at + m];
+                        let first = if lie == Rows::Apart { positions[0] } else { 0 };
                         let tile = Tile {
-                            a: base.wrapping_add(start + g * geo.c_in),
+                            a: base.wrapping_add(start + first + g * geo.c_in),
                             a_unit: 1,
                             a_step: 1,
-                            rows: &offsets[at..at + m],
+                            rows: positions,
+                            row_step: column,
                             b: w.at(g, tile),
                             b_unit: tile.width,
                             b_step: tile.width,
@@ -362,7 +407,7 @@ impl Channels {
                         };
                         // SAFETY: runs stay inside the image's copy, or the image where no tap
                         // falls outside, and inside the weights' tile; sums are the task's own.
-                        unsafe { T::kernel(self.isa, m, vectors, Rows::Listed)(&tile) };
+                        unsafe { T::kernel(self.isa, m, vectors, lie)(&tile) };
                         at += m;
                     }
                 }
@@ -437,4 +482,15 @@ impl Channels {
         }
         runs.drain(..runs.len() / (inner.taps + 1));
     }
+}
+
+/// Whether positions follow each other, a column apart.
+fn is_even(positions: &[usize], column: usize) -> bool {
+    positions.windows(2).all(|pair| pair[0] + column == pair[1])
+}
+
+/// How so many positions of a tile are given, which may be equally far apart: where each is, unless registers do not
+/// hold it.
+fn lie(positions: usize, even: bool) -> Rows {
+    if even && positions > KEPT_ROWS { Rows::Apart } else { Rows::Listed }
 }

@@ -240,6 +240,7 @@ impl<A: Tiled> Task<'_, A> {
                         a_unit: tile.width,
                         a_step: tile.width,
                         rows: &[],
+                        row_step: 0,
                         b: lanes.as_ptr().wrapping_add(g * geo.c_in * block),
                         b_unit: block,
                         b_step: block,

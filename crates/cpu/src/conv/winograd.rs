@@ -355,6 +355,7 @@ impl<A: Tiled> Task<'_, A> {
                     a_unit: 1,
                     a_step: 1,
                     rows: &offsets[..m],
+                    row_step: 0,
                     b: w.at(g, tile).wrapping_add(point * geo.c_in * width),
                     b_unit: width,
                     b_step: width,

@@ -5,8 +5,9 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use super::vector::MatVec;
-use super::{DotProblem, Epilogue, Panel, Place, few, matrix, panels};
+use super::{DotProblem, Panel, Place, few, matrix, panels};
 use crate::memory::filled;
+use crate::op::Finish;
 use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::simd::{Isa, Kernel, Out, dispatch};
 
@@ -24,7 +25,7 @@ pub trait DotElement: Copy + Send + Sync + 'static {
         a: *const Self,
         b: *const Self,
         out: Out<'_, Self>,
-        epilogue: Epilogue<'_>,
+        finish: Finish<'_>,
         place: Option<Place<'_>>,
     );
 }
@@ -46,13 +47,13 @@ macro_rules! float {
                 a: *const $t,
                 b: *const $t,
                 out: Out<'_, $t>,
-                epilogue: Epilogue<'_>,
+                finish: Finish<'_>,
                 place: Option<Place<'_>>,
             ) {
                 // SAFETY: the caller vouches for the operands.
                 unsafe {
-                    if !few::product(isa, p, a, b, out, epilogue) {
-                        matrix::product(isa, p, a, b, out, epilogue, place);
+                    if !few::product(isa, p, a, b, out, finish) {
+                        matrix::product(isa, p, a, b, out, finish, place);
                     }
                 }
             }
@@ -71,15 +72,17 @@ macro_rules! ring {
                 a: *const $t,
                 b: *const $t,
                 out: Out<'_, $t>,
-                epilogue: Epilogue<'_>,
+                finish: Finish<'_>,
                 _: Option<Place<'_>>,
             ) {
                 // SAFETY: the caller vouches for the operands.
                 unsafe {
                     if p.n == 1 {
-                        panels(p, a, b, out, epilogue, &|panel| dispatch(isa, MatVec(panel)));
+                        panels(p, a, b, out, finish.epilogue, &|panel| {
+                            dispatch(isa, MatVec(panel))
+                        });
                     } else {
-                        panels(p, a, b, out, epilogue, &|panel| $product(isa, panel));
+                        panels(p, a, b, out, finish.epilogue, &|panel| $product(isa, panel));
                     }
                 }
             }
@@ -141,11 +144,11 @@ impl DotElement for Complex<f16> {
         a: *const Complex<f16>,
         b: *const Complex<f16>,
         out: Out<'_, Complex<f16>>,
-        epilogue: Epilogue<'_>,
+        finish: Finish<'_>,
         _: Option<Place<'_>>,
     ) {
         // SAFETY: the caller vouches for the operands.
-        unsafe { panels(p, a, b, out, epilogue, &|panel| half_complex(isa, panel)) }
+        unsafe { panels(p, a, b, out, finish.epilogue, &|panel| half_complex(isa, panel)) }
     }
 }
 

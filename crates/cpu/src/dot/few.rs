@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::pack::{Factor, Part};
 use super::{CHUNK, DotProblem, Epilogue, Shared};
 use crate::memory::filled;
+use crate::op::Finish;
 use crate::simd::{
     InRows, Isa, MAX_VECTORS, Out, RowProducts, Rows, Run, Scratch, Tail, Tile, Tiled, even_parts,
 };
@@ -21,7 +22,7 @@ const LANES: usize = 512;
 const CHUNKS: usize = 32;
 
 /// A matrix `[lanes, steps]` by vectors `[vectors, steps]`; steps of batch, lane and step.
-struct Few {
+pub(super) struct Few {
     lanes: usize,
     vectors: usize,
     steps: usize,
@@ -41,27 +42,15 @@ pub(super) unsafe fn product<T: Factor + InRows>(
     a: *const T,
     b: *const T,
     out: Out<'_, T>,
-    epilogue: Epilogue<'_>,
+    finish: Finish<'_>,
 ) -> bool {
-    if p.m.min(p.n) > FEW {
-        return false;
-    }
-    let [b_batch, b_step, b_lane] = p.b_strides;
-    let columns = [b_batch, b_lane, b_step];
-    let (few, matrix, vectors) = if p.n <= p.m {
-        let (lanes, out) = (p.m, [p.n, 1]);
-        (Few { lanes, vectors: p.n, steps: p.k, matrix: p.a_strides, few: columns, out }, a, b)
-    } else {
-        let (lanes, out) = (p.n, [1, p.n]);
-        (Few { lanes, vectors: p.m, steps: p.k, matrix: columns, few: p.a_strides, out }, b, a)
+    let Some((few, side_by_side)) = Few::of::<T>(p) else { return false };
+    let operands = if p.n <= p.m { [a, b] } else { [b, a] }.map(Shared);
+    // Parts of several vectors are finished together.
+    let (epilogue, last) = match finish.epilogue {
+        Some(_) if few.out[1] > 1 => (None, Some(finish)),
+        epilogue => (epilogue, None),
     };
-    let side_by_side = few.matrix[2] != 1 && few.matrix[1] == 1;
-    // What has to be gathered or widened first is worth it for one vector.
-    let as_is = few.matrix[2] == 1 || side_by_side && size_of::<T>() == size_of::<T::Acc>();
-    if !as_is && few.vectors > 1 {
-        return false;
-    }
-    let operands = [matrix, vectors].map(Shared);
     // SAFETY: the caller vouches for the operands.
     unsafe {
         if side_by_side {
@@ -70,10 +59,33 @@ pub(super) unsafe fn product<T: Factor + InRows>(
             few.by_lanes(isa, p.batch, &operands, out, epilogue);
         }
     }
+    if let Some(finish) = last {
+        finish.all();
+    }
     true
 }
 
 impl Few {
+    /// The product as one of few vectors of `T`, if it is, and whether the matrix's lanes lie side by side.
+    pub(super) fn of<T: Factor>(p: &DotProblem) -> Option<(Few, bool)> {
+        if p.m.min(p.n) > FEW {
+            return None;
+        }
+        let [b_batch, b_step, b_lane] = p.b_strides;
+        let columns = [b_batch, b_lane, b_step];
+        let (lanes, vectors, matrix, few, out) = if p.n <= p.m {
+            (p.m, p.n, p.a_strides, columns, [p.n, 1])
+        } else {
+            (p.n, p.m, columns, p.a_strides, [1, p.n])
+        };
+        let side_by_side = matrix[2] != 1 && matrix[1] == 1;
+        // What has to be gathered or widened first is worth it for one vector.
+        let own = size_of::<T>() == size_of::<T::Acc>();
+        let as_is = matrix[2] == 1 || side_by_side && own;
+        let few = Few { lanes, vectors, steps: p.k, matrix, few, out };
+        (as_is || vectors == 1).then_some((few, side_by_side))
+    }
+
     /// Multiply-adds of one matrix.
     fn work(&self) -> usize {
         (self.lanes * self.vectors * self.steps).max(1)
@@ -85,15 +97,11 @@ impl Few {
         [matrix.at(batch * self.matrix[0]), vectors.at(batch * self.few[0])]
     }
 
-    /// Calls the epilogue for some lanes of a result that starts at `start`.
+    /// Calls the epilogue for some lanes of a result that starts at `start`, whose vectors do not follow each other.
     fn finish(&self, epilogue: Epilogue<'_>, start: usize, lanes: Range<usize>) {
-        let [lane, vector] = self.out;
-        match epilogue {
-            Some(f) if vector == 1 => f(start + lanes.start * lane..start + lanes.end * lane),
-            Some(f) => (0..self.vectors).for_each(|i| {
-                f(start + i * vector + lanes.start..start + i * vector + lanes.end);
-            }),
-            None => {}
+        let [lane, _] = self.out;
+        if let Some(f) = epilogue {
+            f(start + lanes.start * lane..start + lanes.end * lane);
         }
     }
 
@@ -303,6 +311,7 @@ impl Few {
                             a_unit: 1,
                             a_step: 1,
                             rows: &offsets,
+                            row_step: 0,
                             b: b.wrapping_add(at),
                             b_unit: 1,
                             b_step,

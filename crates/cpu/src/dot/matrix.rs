@@ -1,8 +1,8 @@
 //! Products of float matrices on register tiles.
 //!
-//! Both operands are packed, so that a tile reads what it needs from one place. Of the left one a
-//! task keeps its rows, over some steps of the sum, in the second-level cache, while columns of the
-//! right one pass. What several tasks need of either is packed once for all of them.
+//! The right operand is packed, so that a tile reads what it needs from one place; the left one is where its rows
+//! cannot be read as they are. Of the left one a task keeps its rows, over some steps of the sum, in the second-level
+//! cache, while columns of the right one pass. What several tasks need of either is packed once for all of them.
 
 use std::any::TypeId;
 use std::ops::Range;
@@ -10,13 +10,21 @@ use std::ops::Range;
 use super::kept::{Layout, MOST_ROWS};
 use super::pack::{Factor, Part};
 use super::{DotProblem, Epilogue, Place, Shared};
+use crate::op::Finish;
 use crate::simd::{
-    Isa, MAX_VECTORS, Out, ROW_STEP, Rows, Run, Scratch, Split, Tail, Tile, TileSet, Tiled,
+    Bias, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tail, Tile, TileSet, Tiled,
 };
 use crate::threads::parallel_for;
 
-/// Steps of a tile between two passes over the result.
-const DEPTH: usize = ROW_STEP - 16;
+/// Steps of a tile between two passes over the result, at most.
+const DEPTH: usize = 512;
+/// From one row of a packed left operand to the next: no two at the same place of a cache.
+const ROW_STEP: usize = DEPTH + 16;
+/// Bytes of a line of the first-level cache, and its sets.
+const LINE_BYTES: usize = 64;
+const SETS: usize = 64;
+/// Lines that a set has for rows of the left operand, half of its ways.
+const WAYS: usize = 4;
 /// Rows that a task takes, at least and at most.
 const ROWS: [usize; 2] = [64, 128];
 /// Rows of a task where it packs the right operand of one of several matrices.
@@ -42,13 +50,28 @@ pub(super) unsafe fn product<T: Factor>(
     a: *const T,
     b: *const T,
     out: Out<'_, T>,
-    epilogue: Epilogue<'_>,
+    finish: Finish<'_>,
     place: Option<Place<'_>>,
 ) {
     let set = T::Acc::tiles(isa);
     let steps = T::steps(isa);
     let split = set.split(p.m, p.n.div_ceil(set.lanes), Rows::Apart);
-    let blocking = Blocking { isa, p, set, split, steps, depth: p.k.div_ceil(steps) };
+    let depth = p.k.div_ceil(steps);
+    let passes = depth.div_ceil(DEPTH);
+    let pass = depth.div_ceil(passes.max(1)).max(1);
+    let in_place = reads_in_place::<T>(p, split.rows.first().copied().unwrap_or(0));
+    let blocking = Blocking { isa, p, set, split, steps, depth, pass, in_place };
+    let mut tail = T::tail(&finish.tail);
+    let mut spread;
+    if let Bias::Lanes(bias) = tail.bias {
+        // Tiles read whole vectors of it.
+        spread = Scratch::<T::Acc>::new(blocking.width());
+        // SAFETY: a bias has an element for each column.
+        spread[..p.n].copy_from_slice(unsafe { std::slice::from_raw_parts(bias, p.n) });
+        spread[p.n..].fill(T::Acc::default());
+        tail = tail.with(Bias::Lanes(spread.as_ptr()));
+    }
+    let epilogue = finish.epilogue.filter(|_| tail.then.is_none());
     let (a, b) = (Shared(a), Shared(b));
     let matrix = p.m * p.k * p.n;
     let is_small = p.batch > 1 && matrix < SHARED;
@@ -65,6 +88,12 @@ pub(super) unsafe fn product<T: Factor>(
         (rows.clone(), columns.clone())
     };
     let parts = rows.len() * columns.len();
+    // A task that has whole rows finishes them while they are at hand.
+    let (own_epilogue, last) = match epilogue {
+        Some(_) if columns.len() > 1 => (None, Some(finish)),
+        epilogue => (epilogue, None),
+    };
+    let end = Ending { tail, epilogue: own_epilogue };
     let b_at = |batch: usize| b.at(batch as isize * p.b_strides[0]);
     if is_small {
         let tasks = p.batch * parts;
@@ -74,12 +103,14 @@ pub(super) unsafe fn product<T: Factor>(
                 let (batch, part) = (task / parts, part(task % parts));
                 let (left, right) = (Left::Here(&a), Right::Here(b_at(batch)));
                 // SAFETY: the caller vouches for the operands; tasks have disjoint parts.
-                unsafe { blocking.task(left, batch, right, part, out, epilogue) };
+                unsafe { blocking.task(left, batch, right, part, out, end) };
             }
         });
+        if let Some(finish) = last {
+            finish.all();
+        }
         return;
     }
-    let passes = blocking.depth.div_ceil(DEPTH);
     let place = place.filter(|_| p.batch == 1 && p.m <= MOST_ROWS);
     let kept = place.and_then(|place| {
         let pack = |to: &mut [T::Acc]| {
@@ -96,7 +127,8 @@ pub(super) unsafe fn product<T: Factor>(
     let mut right = packed(rows.len() > 1 && kept.is_none(), blocking.depth * blocking.width());
     let length = passes * p.m * ROW_STEP;
     let copied = p.m * p.k * (columns.len() - 1) * size_of::<T>();
-    let shares_left = copied >= COPIED_BYTES && length * size_of::<T::Acc>() <= LEFT_BYTES;
+    let shares_left =
+        !in_place && copied >= COPIED_BYTES && length * size_of::<T::Acc>() <= LEFT_BYTES;
     let mut left = packed(shares_left, length);
     for batch in 0..p.batch {
         if let Some(right) = &mut right
@@ -115,9 +147,9 @@ pub(super) unsafe fn product<T: Factor>(
                 let first: usize = blocking.split.rows[..tile].iter().sum();
                 let from = blocking.left_at(&a, batch, first);
                 let tiles = &blocking.split.rows[tile..=tile];
-                let own = blocking.left_rows(first, pass * DEPTH, tiles[0]);
+                let own = blocking.left_rows(first, pass, tiles[0]);
                 // SAFETY: tiles are disjoint, and inside the operand.
-                unsafe { blocking.pack_rows(from, tiles, pass * DEPTH, to.slice(own)) };
+                unsafe { blocking.pack_rows(from, tiles, pass, to.slice(own)) };
             });
         }
         parallel_for(parts, |task| {
@@ -128,9 +160,35 @@ pub(super) unsafe fn product<T: Factor>(
                 (None, None) => Right::Here(b_at(batch)),
             };
             // SAFETY: as above.
-            unsafe { blocking.task(left, batch, right, part(task), out, epilogue) };
+            unsafe { blocking.task(left, batch, right, part(task), out, end) };
         });
     }
+    if let Some(finish) = last {
+        finish.all();
+    }
+}
+
+/// What is done to the sums of a task.
+#[derive(Clone, Copy)]
+struct Ending<'a, A> {
+    /// Before they are stored. Its bias has whole vectors.
+    tail: Tail<'a, A>,
+    /// Where they are final.
+    epilogue: Epilogue<'a>,
+}
+
+// SAFETY: the pointer is that of the bias, which nobody writes.
+unsafe impl<A: Sync> Sync for Ending<'_, A> {}
+
+/// Whether tiles of so many rows can read the left operand where it is: its steps follow each other, and no more rows
+/// meet in a set of the first-level cache than stay there.
+fn reads_in_place<T: Factor>(p: &DotProblem, tall: usize) -> bool {
+    let [_, apart, step] = p.a_strides;
+    let own = size_of::<T>() == size_of::<T::Acc>();
+    let mut rows = [0; SETS];
+    let bytes = apart.unsigned_abs().saturating_mul(size_of::<T>());
+    (0..tall).for_each(|row| rows[row.wrapping_mul(bytes) / LINE_BYTES % SETS] += 1);
+    own && step == 1 && apart >= 0 && rows.iter().all(|&rows| rows <= WAYS)
 }
 
 /// Groups tiles into ranges of about `size` rows.
@@ -169,8 +227,11 @@ struct Blocking<'p> {
     split: Split,
     /// Steps of the sum in a step of a tile.
     steps: usize,
-    /// Steps of a tile that make the whole sum.
+    /// Steps of a tile that make the whole sum, and those of a pass over the result.
     depth: usize,
+    pass: usize,
+    /// Whether the left operand is read where it is.
+    in_place: bool,
 }
 
 impl Blocking<'_> {
@@ -184,27 +245,32 @@ impl Blocking<'_> {
         self.split.vectors[..tile].iter().sum::<usize>() * self.set.lanes
     }
 
+    /// The steps of a tile in a pass.
+    fn in_pass(&self, pass: usize) -> Range<usize> {
+        pass * self.pass..((pass + 1) * self.pass).min(self.depth)
+    }
+
     /// Where a piece of the packed right operand is: a tile's columns over a pass's depth.
-    fn piece(&self, tile: usize, start: usize) -> Range<usize> {
+    fn piece(&self, tile: usize, pass: usize) -> Range<usize> {
         let (first, width) = (self.first_column(tile), self.split.vectors[tile] * self.set.lanes);
-        let end = (start + DEPTH).min(self.depth);
+        let Range { start, end } = self.in_pass(pass);
         first * self.depth + start * width..first * self.depth + end * width
     }
 
     /// The steps of the sum in a pass: the first, and how many.
-    fn pass(&self, start: usize) -> (usize, usize) {
-        let first = start * self.steps;
-        (first, (DEPTH * self.steps).min(self.p.k - first))
+    fn steps(&self, pass: usize) -> (usize, usize) {
+        let first = self.in_pass(pass).start * self.steps;
+        (first, (self.pass * self.steps).min(self.p.k - first))
     }
 
     /// Packs a piece of the right operand.
     ///
     /// # Safety
     /// The operand can be read.
-    unsafe fn pack<T: Factor>(&self, b: *const T, tile: usize, start: usize, to: &mut [T::Acc]) {
+    unsafe fn pack<T: Factor>(&self, b: *const T, tile: usize, pass: usize, to: &mut [T::Acc]) {
         let [_, step, lane] = self.p.b_strides;
         let (first, width) = (self.first_column(tile), self.split.vectors[tile] * self.set.lanes);
-        let (at, steps) = self.pass(start);
+        let (at, steps) = self.steps(pass);
         let from = b.wrapping_offset(at as isize * step + first as isize * lane);
         let part = Part { from, lane, step, lanes: width.min(self.p.n - first), steps };
         // SAFETY: the part is inside the operand.
@@ -216,12 +282,12 @@ impl Blocking<'_> {
     /// # Safety
     /// The operand can be read.
     unsafe fn pack_all<T: Factor>(&self, b: *const T, to: &mut [T::Acc]) {
-        let (b, to, passes) = (Shared(b), Out::new(to), self.depth.div_ceil(DEPTH));
+        let (b, to, passes) = (Shared(b), Out::new(to), self.depth.div_ceil(self.pass));
         parallel_for(self.split.vectors.len() * passes, |piece| {
-            let (tile, start) = (piece / passes, piece % passes * DEPTH);
-            let piece = self.piece(tile, start);
+            let (tile, pass) = (piece / passes, piece % passes);
+            let piece = self.piece(tile, pass);
             // SAFETY: pieces are disjoint, and inside the operand.
-            unsafe { self.pack(b.at(0), tile, start, to.slice(piece)) };
+            unsafe { self.pack(b.at(0), tile, pass, to.slice(piece)) };
         });
     }
 
@@ -243,8 +309,8 @@ impl Blocking<'_> {
     }
 
     /// Where so many rows of a pass over the packed left operand are.
-    fn left_rows(&self, row: usize, start: usize, rows: usize) -> Range<usize> {
-        let first = (start / DEPTH * self.p.m + row) * ROW_STEP;
+    fn left_rows(&self, row: usize, pass: usize, rows: usize) -> Range<usize> {
+        let first = (pass * self.p.m + row) * ROW_STEP;
         first..first + rows * ROW_STEP
     }
 
@@ -264,61 +330,71 @@ impl Blocking<'_> {
         right: Right<'_, T>,
         (row_tiles, column_tiles): (Range<usize>, Range<usize>),
         out: Out<'_, T>,
-        epilogue: Epilogue<'_>,
+        end: Ending<'_, T::Acc>,
     ) {
         let (p, lanes) = (self.p, self.set.lanes);
         let first_row: usize = self.split.rows[..row_tiles.start].iter().sum();
         let row_tiles = &self.split.rows[row_tiles];
         let rows: usize = row_tiles.iter().sum();
         let first = self.first_column(column_tiles.start);
-        let end = self.first_column(column_tiles.end).min(p.n);
+        let columns = self.first_column(column_tiles.end).min(p.n) - first;
         let at = self.rows_lie();
         let mut own_left = Scratch::<T::Acc>::new(match left {
-            Left::Here(_) => rows * ROW_STEP,
-            Left::Packed(_) => 0,
+            Left::Here(_) if !self.in_place => rows * ROW_STEP,
+            Left::Here(_) | Left::Packed(_) => 0,
         });
-        let own_pieces = if let Right::Here(_) = right { DEPTH.min(self.depth) } else { 0 };
+        let own_pieces = if let Right::Here(_) = right { self.pass } else { 0 };
         let widest = self.split.vectors.iter().max().map_or(0, |v| v * lanes);
         let mut piece = Scratch::<T::Acc>::new(own_pieces * widest);
         let own = size_of::<T>() == size_of::<T::Acc>();
-        let mut wide = Scratch::<T::Acc>::new(if own { 0 } else { rows * (end - first) });
+        let mut wide = Scratch::<T::Acc>::new(if own { 0 } else { rows * columns });
         let result = (batch * p.m + first_row) * p.n + first;
         let (sums, sums_step) = if own {
             (out.as_ptr().wrapping_add(result).cast(), p.n)
         } else {
-            (wide.as_mut_ptr(), end - first)
+            (wide.as_mut_ptr(), columns)
         };
         let mut starts = [0; MAX_VECTORS];
         starts.iter_mut().enumerate().for_each(|(v, s)| *s = v * lanes);
-        for start in (0..self.depth.max(1)).step_by(DEPTH) {
-            let len = DEPTH.min(self.depth - start);
-            let left = match left {
+        let passes = self.depth.div_ceil(self.pass).max(1);
+        for pass in 0..passes {
+            let Range { start, end: stop } = self.in_pass(pass);
+            let len = stop - start;
+            let (a, row_step) = match left {
+                Left::Here(a) if self.in_place => {
+                    let from = self.left_at(a, batch, first_row).wrapping_add(start);
+                    (from.cast(), p.a_strides[1] as usize)
+                }
                 Left::Here(a) => {
                     let from = self.left_at(a, batch, first_row);
                     // SAFETY: the rows are inside the operand.
-                    unsafe { self.pack_rows(from, row_tiles, start, &mut own_left) };
-                    &own_left[..]
+                    unsafe { self.pack_rows(from, row_tiles, pass, &mut own_left) };
+                    (own_left.as_ptr(), ROW_STEP)
                 }
-                Left::Packed(all) => &all[self.left_rows(first_row, start, rows)],
+                Left::Packed(all) => {
+                    (all[self.left_rows(first_row, pass, rows)].as_ptr(), ROW_STEP)
+                }
             };
+            let tail = if pass + 1 == passes { end.tail } else { Tail::NONE };
             for column in column_tiles.clone() {
                 let (vectors, from) = (self.split.vectors[column], self.first_column(column));
                 let b = match right {
-                    Right::Packed(all) => &all[self.piece(column, start)],
+                    Right::Packed(all) => &all[self.piece(column, pass)],
                     Right::Here(b) => {
                         let piece = &mut piece[..len * vectors * lanes];
                         // SAFETY: the caller vouches for the operand.
-                        unsafe { self.pack(b, column, start, piece) };
+                        unsafe { self.pack(b, column, pass, piece) };
                         piece
                     }
                 };
                 let mut row = 0;
                 for &m in row_tiles {
                     let tile = Tile {
-                        a: left[row * ROW_STEP..].as_ptr(),
+                        a: a.wrapping_add(row * row_step),
                         a_unit: 1,
                         a_step: if at == Rows::Together { m } else { 1 },
                         rows: &[],
+                        row_step,
                         b: b.as_ptr(),
                         b_unit: 1,
                         b_step: vectors * lanes,
@@ -327,8 +403,8 @@ impl Blocking<'_> {
                         c: sums.wrapping_add(row * sums_step + from - first),
                         c_step: sums_step,
                         last: p.n - from - (vectors - 1) * lanes,
-                        add: start > 0,
-                        tail: Tail::NONE,
+                        add: pass > 0,
+                        tail: tail.of_lanes_from(from),
                     };
                     // SAFETY: the tile lies inside the operands and the part of the result.
                     unsafe { T::tile(self.isa, m, vectors, at)(&tile) };
@@ -336,17 +412,15 @@ impl Blocking<'_> {
                 }
             }
         }
-        let row_range = |i: usize| result + i * p.n..result + i * p.n + end - first;
         if !own {
-            for (i, wide) in wide.chunks_exact(end - first).enumerate() {
+            for (i, wide) in wide.chunks_exact(columns).enumerate() {
+                let at = result + i * p.n;
                 // SAFETY: the part is the task's own.
-                T::narrow(wide, unsafe { out.slice(row_range(i)) });
+                T::narrow(wide, unsafe { out.slice(at..at + columns) });
             }
         }
-        match epilogue {
-            Some(f) if end - first == p.n => f(result..result + rows * p.n),
-            Some(f) => (0..rows).for_each(|i| f(row_range(i))),
-            None => {}
+        if let Some(f) = end.epilogue {
+            f(result..result + rows * p.n);
         }
     }
 
@@ -358,12 +432,12 @@ impl Blocking<'_> {
         &self,
         a: *const T,
         tiles: &[usize],
-        start: usize,
+        pass: usize,
         to: &mut [T::Acc],
     ) {
         let rows = self.rows_lie();
         let [_, lane, step] = self.p.a_strides;
-        let (at, steps) = self.pass(start);
+        let (at, steps) = self.steps(pass);
         let len = steps.div_ceil(self.steps);
         let mut row = 0;
         for &lanes in tiles {

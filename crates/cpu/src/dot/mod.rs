@@ -16,6 +16,7 @@ mod vector;
 
 use std::ops::Range;
 
+use crate::op::Finish;
 use crate::simd::{Isa, Out};
 use crate::threads::parallel_for;
 
@@ -41,7 +42,7 @@ pub struct DotProblem {
 }
 
 /// Called once for each part of the output, when the part is final and still in cache.
-pub type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
+type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
 
 impl DotProblem {
     /// Elements of the result.
@@ -86,7 +87,8 @@ struct Panel<T> {
     out: *mut T,
 }
 
-/// Computes `out = a · b`, overwriting `out`, `[batch, m, n]`. With a `place` the right operand may stay packed there.
+/// Computes `out = a · b`, overwriting `out`, `[batch, m, n]`, and does to it what `finish` says. With a `place` the right
+/// operand may stay packed there.
 ///
 /// # Safety
 /// Every element that the sizes and strides of `p` reach from `a` and `b` can be read.
@@ -95,7 +97,7 @@ pub unsafe fn dot<T: DotElement>(
     a: *const T,
     b: *const T,
     out: Out<'_, T>,
-    epilogue: Epilogue<'_>,
+    finish: Finish<'_>,
     place: Option<Place<'_>>,
 ) {
     assert_eq!(out.len(), p.output_len(), "dot: length of the output of {p:?}");
@@ -105,7 +107,7 @@ pub unsafe fn dot<T: DotElement>(
     let (p, swap) = p.normalized();
     let (a, b) = if swap { (b, a) } else { (a, b) };
     // SAFETY: the caller vouches for the operands.
-    unsafe { T::product(Isa::best(), &p, a, b, out, epilogue, place.filter(|_| !swap)) };
+    unsafe { T::product(Isa::best(), &p, a, b, out, finish, place.filter(|_| !swap)) };
 }
 
 /// Multiply-adds that are worth a chunk of their own.

@@ -5,6 +5,7 @@ use cupola_core::{DType, Error, Result};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
 
+use super::few::Few;
 use super::{DotElement, DotProblem, Place, dot};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
@@ -18,6 +19,7 @@ pub struct DotKernel {
     a: Contiguous,
     b: Contiguous,
     product: Product,
+    has_tail: bool,
 }
 
 /// # Safety
@@ -59,7 +61,9 @@ impl DotKernel {
                 return Err(Error::dtype("matmul", format!("does not take {}", a.aval)));
             }
         };
-        Ok(DotKernel { problem, a: a_layout, b: b_layout, product })
+        let has_tail =
+            a.aval.dtype == DType::F32 && Few::of::<f32>(&problem.normalized().0).is_none();
+        Ok(DotKernel { problem, a: a_layout, b: b_layout, product, has_tail })
     }
 }
 
@@ -75,6 +79,10 @@ impl OpKernel for DotKernel {
         let elements = block(m).saturating_add(block(n)).saturating_add(sums);
         let threads = elements.saturating_mul(num_threads() * size_of::<f64>());
         threads.saturating_add(Contiguous::own([&self.a, &self.b]))
+    }
+
+    fn has_tail(&self) -> bool {
+        self.has_tail
     }
 
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()> {
@@ -117,6 +125,6 @@ unsafe fn product<T: DotElement>(
     // SAFETY: the caller vouches for the operands.
     unsafe {
         let out = Out::from_raw(out.cast::<T>(), problem.output_len());
-        dot(problem, a.cast(), b.cast(), out, finish.epilogue, place);
+        dot(problem, a.cast(), b.cast(), out, finish, place);
     }
 }

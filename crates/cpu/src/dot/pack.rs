@@ -3,8 +3,10 @@
 use half::{bf16, f16};
 
 use crate::simd::{
-    Element, Isa, Kernel, Level, Rows, Scratch, TileFn, Tiled, Transpose, dispatch, pair_kernel,
+    Bias, Element, Isa, Kernel, Level, Rows, Scratch, Tail, TileFn, Tiled, Transpose, dispatch,
+    pair_kernel,
 };
+use crate::tail::TailArgs;
 
 /// A part of an operand: columns of the right one or rows of the left one, as lanes, by steps of
 /// the sum.
@@ -61,6 +63,11 @@ pub(super) trait Factor: Element {
         Self::Acc::kernel(isa, rows, vectors, at)
     }
 
+    /// What these arguments ask for, of a kernel with a tail: those of `f32` have one.
+    fn tail<'a>(_: &TailArgs<'a>) -> Tail<'a, Self::Acc> {
+        Tail::NONE
+    }
+
     /// Lays a part out as `[steps of a tile][width]`, with zeros where it has no more lanes.
     ///
     /// # Safety
@@ -90,7 +97,13 @@ pub(super) trait Factor: Element {
     }
 }
 
-impl Factor for f32 {}
+impl Factor for f32 {
+    fn tail<'a>(args: &TailArgs<'a>) -> Tail<'a, f32> {
+        let TailArgs { bias, low, high, then } = *args;
+        Tail { bias: bias.map_or(Bias::None, Bias::Lanes), low, high, then }
+    }
+}
+
 impl Factor for f64 {}
 impl Factor for f16 {}
 

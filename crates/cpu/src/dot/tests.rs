@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::simd::{Level, with_isa_limit};
+use crate::tail::TailArgs;
 use crate::threads::with_threads;
 use cupola_core::backend::Kept;
 use half::{bf16, f16};
@@ -56,8 +57,9 @@ fn check<T: DotElement + PartialEq + std::fmt::Debug>(
             let mut out = vec![from(4); want.len()];
             let seen = Mutex::new(vec![0u8; want.len()]);
             let mark = |r: Range<usize>| seen.lock().unwrap()[r].iter_mut().for_each(|s| *s += 1);
+            let finish = Finish { epilogue: Some(&mark), size: want.len(), ..Finish::default() };
             // SAFETY: the operands are dense arrays of the problem's sizes.
-            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), Some(&mark), None) };
+            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), finish, None) };
             assert!(seen.into_inner().unwrap().iter().all(|&s| s == 1));
             out
         })
@@ -160,7 +162,7 @@ fn halves_are_summed_in_float32() {
             let mut out = vec![bf16::ZERO; m * n];
             // SAFETY: the operands are dense arrays of the problem's sizes.
             with_isa_limit(level, || unsafe {
-                dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None, None);
+                dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), Finish::default(), None);
             });
             for (at, &got) in out.iter().enumerate() {
                 let (i, j) = ((at / n) as isize, (at % n) as isize);
@@ -191,8 +193,9 @@ fn right_operands_stay_packed_until_they_are_written() {
         let a: Vec<f32> = (0..m * k).map(number).collect();
         let product = |p: &DotProblem, b: &[f32], place: Option<Place<'_>>| {
             let mut out = vec![0.0f32; p.m * n];
+            let finish = Finish::default();
             // SAFETY: the operands are dense arrays of the problem's sizes.
-            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), None, place) };
+            unsafe { dot(p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), finish, place) };
             out
         };
         let mut b: Vec<f32> = (0..k * n).map(|i| number(i + 13)).collect();
@@ -219,5 +222,54 @@ fn right_operands_stay_packed_until_they_are_written() {
             DotProblem { b_strides: strides([1, k, n], [0, 3 - order[1], 3 - order[2]]), ..p };
         let want = product(&other, &b, None);
         (0..3).for_each(|_| assert_eq!(product(&other, &b, place), want));
+    }
+}
+
+#[test]
+fn tails_are_applied_once_to_every_sum() {
+    let number = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) / 252.0;
+    // One pass and several, whole vectors and not, one task for the columns and several, batches of small matrices; the
+    // left operand where it is, copied since its rows meet in the cache, and by columns.
+    let sizes =
+        [(1, 9, 1, 9), (1, 197, 192, 577), (1, 70, 1024, 48), (1, 33, 1030, 50), (3, 20, 40, 17)];
+    for ((batch, m, k, n), order) in
+        sizes.into_iter().flat_map(|sizes| [(sizes, [0, 1, 2]), (sizes, [0, 2, 1])])
+    {
+        let (a_strides, b_strides) =
+            (strides([batch, m, k], order), strides([batch, k, n], [0, 1, 2]));
+        let p = DotProblem { batch, m, k, n, a_strides, b_strides };
+        let a: Vec<f32> = (0..batch * m * k).map(number).collect();
+        let b: Vec<f32> = (0..batch * k * n).map(|i| number(i + 13)).collect();
+        let bias: Vec<f32> = (0..n).map(|i| number(i + 29)).collect();
+        let half = |first: *mut f32, step: usize, count: usize, width: usize| {
+            for row in 0..count {
+                // SAFETY: a tail is given rows that are its own.
+                let row = unsafe { std::slice::from_raw_parts_mut(first.add(row * step), width) };
+                row.iter_mut().for_each(|x| *x *= 0.5);
+            }
+        };
+        let product = |tail: TailArgs<'_>| {
+            let mut out = vec![0.0f32; batch * m * n];
+            let finish = Finish { tail, size: out.len(), ..Finish::default() };
+            // SAFETY: the operands are dense arrays of the problem's sizes.
+            unsafe { dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), finish, None) };
+            out
+        };
+        let bias_at = Some(bias.as_ptr());
+        for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+            with_isa_limit(level, || {
+                let plain = product(TailArgs::default());
+                let tail =
+                    TailArgs { bias: bias_at, low: Some(-3.0), high: Some(4.0), then: Some(&half) };
+                for (i, (got, sum)) in product(tail).into_iter().zip(&plain).enumerate() {
+                    let want = (sum + bias[i % n]).clamp(-3.0, 4.0) * 0.5;
+                    assert_eq!(got, want, "{level:?} {p:?} {i}");
+                }
+                let tail = TailArgs { bias: bias_at, ..TailArgs::default() };
+                for (i, (got, sum)) in product(tail).into_iter().zip(&plain).enumerate() {
+                    assert_eq!(got, sum + bias[i % n], "{level:?} {p:?} {i}");
+                }
+            });
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::{Arch, exp, fma, log, poly};
 pub(crate) const ERF_HIGH: [f32; 2] = [-1.728_534_7e-5, 3.831_972e-4];
 pub(crate) const ERF_NEXT: [f32; 2] = [-3.883_964_4e-3, 2.425_462_2e-2];
 pub(crate) const ERF_REST: [f32; 3] = [-0.106_777_88, -0.634_846_7, -0.128_717_51];
-/// The polynomial turns for arguments far beyond where erf rounds to 1.
+/// From here on erf rounds to 1. The polynomial turns far beyond, and its exponential is then no normal number.
 pub(crate) const ERF_ONE: f32 = 4.0;
 /// Up to here erf x is x + x·p(x²).
 pub(crate) const ERF_NEAR: f32 = 0.927_734_4;
@@ -18,13 +18,12 @@ pub(crate) const ERF_P: [f32; 6] =
 /// erf x; 2 ulp.
 #[inline(always)]
 pub(crate) fn erf<A: Arch>(x: f32) -> f32 {
-    let t = x.abs();
-    let s = x * x;
+    let t = if x.abs() > ERF_ONE { ERF_ONE } else { x.abs() };
+    let s = t * t;
     let r = fma::<A>(poly::<A, 2>(t, ERF_HIGH), s, poly::<A, 2>(t, ERF_NEXT));
     let r = ERF_REST.iter().fold(r, |r, &c| fma::<A>(r, t, c));
     let r = fma::<A>(r, t, -t);
     let far = 1.0 - exp::<A>(r);
-    let far = if t > ERF_ONE { 1.0 } else { far };
     let near = fma::<A>(poly::<A, 6>(s, ERF_P), x, x);
     let y = if t > ERF_NEAR { far.copysign(x) } else { near };
     if x.is_nan() { x } else { y }

@@ -178,13 +178,13 @@ mod x86 {
                 unsafe fn erf(self) -> Self {
                     // SAFETY: as above.
                     unsafe {
-                        let (t, s, one) = (self.abs(), self.mul(self), Self::splat(&ONE));
+                        let t = Self::splat(&ERF_ONE).smaller(self.abs());
+                        let (s, one) = (t.mul(t), Self::splat(&ONE));
                         let mut r = poly(t, &ERF_HIGH).fma(s, poly(t, &ERF_NEXT));
                         for c in &ERF_REST {
                             r = r.fma(t, Self::splat(c));
                         }
                         let far = one.sub(r.fma(t, t.neg()).exp());
-                        let far = Self::splat(&ERF_ONE).less(t, one, far);
                         let near = poly(s, &ERF_P).fma(self, self);
                         Self::splat(&ERF_NEAR).less(t, far.signed(self), near)
                     }

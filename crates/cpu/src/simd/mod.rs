@@ -27,7 +27,7 @@ pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;
 pub use tail::{Bias, Tail, Then};
 pub use tile::{
-    MAX_VECTORS, ROW_STEP, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
+    KEPT_ROWS, MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,
 };
 pub(crate) use vector::PortableF32;

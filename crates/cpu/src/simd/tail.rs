@@ -41,7 +41,7 @@ impl<T: Copy> Tail<'_, T> {
     }
 
     /// The same for the lanes from one on.
-    pub(super) fn of_lanes_from(&self, lane: usize) -> Self {
+    pub fn of_lanes_from(&self, lane: usize) -> Self {
         match self.bias {
             Bias::Lanes(bias) => self.with(Bias::Lanes(bias.wrapping_add(lane))),
             Bias::None | Bias::Rows(_) => *self,

@@ -3,6 +3,8 @@
 //! `c[m][lane] += Σ a[k][m] · b[k][lane]`, where `k` walks runs of memory. Convolution kernels
 //! differ in what they take as lanes and as rows, and in how they lay out the runs.
 
+use std::hint::black_box;
+
 use super::prefetch::{prefetch, prefetch_to_write};
 use super::vector::{Portable, Vector};
 use super::{InLanes, InPoints, InRows, Isa, Level, Real, Tail};
@@ -15,17 +17,17 @@ pub const MAX_VECTORS: usize = 4;
 const AHEAD: usize = 8;
 
 /// Rows of [`Rows::Listed`] whose places stay in registers.
-const KEPT_ROWS: usize = 9;
+pub const KEPT_ROWS: usize = 9;
 
-/// From one row of a tile to the next where rows lie apart: no two at the same place of a cache.
-pub const ROW_STEP: usize = 512 + 16;
+/// Odd numbers of rows of a tile.
+const ODD_ROWS: usize = 7;
 
 /// How the rows of a tile lie in `Tile::a`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rows {
     /// The scalars of a step follow each other.
     Together,
-    /// They are [`ROW_STEP`] apart.
+    /// They are `Tile::row_step` apart.
     Apart,
     /// They are where `Tile::rows` says.
     Listed,
@@ -53,6 +55,8 @@ pub struct Tile<'t, T> {
     pub a_step: usize,
     /// Where each row's scalar is, for [`Rows::Listed`].
     pub rows: &'t [usize],
+    /// From one row to the next, for [`Rows::Apart`]: row `m` is `m` times as far from the first.
+    pub row_step: usize,
     /// Vectors: vector `v` of step `k` starts at `run.b * b_unit + k * b_step + columns[v]`.
     pub b: *const T,
     /// What `Run::b` counts.
@@ -91,19 +95,31 @@ impl TileSet {
     /// Roughly the cycles of one step of `k`: multiply-adds and loads share two ports each, a sum waits four
     /// cycles for the one before, and a place that is in no register is loaded beside all that.
     pub fn cost(&self, rows: usize, vectors: usize, at: Rows) -> f64 {
-        let (sums, loads) = ((rows * vectors) as f64, (rows + vectors) as f64);
+        // Where rows are not listed, vectors are asked for ahead.
+        let asked = if at == Rows::Listed { 0 } else { vectors };
+        let (sums, loads) = ((rows * vectors) as f64, (rows + vectors + asked) as f64);
         let places = if at == Rows::Listed { rows.saturating_sub(KEPT_ROWS) } else { 0 };
         (sums / 2.0).max(loads / 2.0).max(4.0) + 0.25 + places as f64 / 4.0
     }
 
     /// Cuts a block of sums into tiles: the sizes along rows and vectors, and the cost of a step.
     pub fn split(&self, rows: usize, vectors: usize, at: Rows) -> Split {
+        self.split_by(rows, vectors, |m, v| self.cost(m, v, at))
+    }
+
+    /// The same, where a tile of so many rows and vectors costs what `cost` says.
+    pub fn split_by(
+        &self,
+        rows: usize,
+        vectors: usize,
+        cost: impl Fn(usize, usize) -> f64,
+    ) -> Split {
+        let cost = &cost;
         let splits = (1..=self.rows.len().min(vectors.max(1))).map(|wide| {
             let vectors = even_parts(vectors, wide);
             let tall = self.rows[vectors.first().map_or(1, |&v| v) - 1];
             let rows = even_parts(rows, tall);
-            let cost =
-                rows.iter().flat_map(|&m| vectors.iter().map(move |&v| self.cost(m, v, at))).sum();
+            let cost = rows.iter().flat_map(|&m| vectors.iter().map(move |&v| cost(m, v))).sum();
             Split { rows, vectors, cost }
         });
         let best = splits.min_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -158,15 +174,18 @@ pub struct Transpose<T> {
     pub dst_step: usize,
 }
 
-/// A tile whose rows are `STEP` apart, or where `Tile::rows` says if that is 0.
+/// What [`outer`] is compiled for instead of [`Rows`].
+const TOGETHER: u8 = 0;
+const APART: u8 = 1;
+const LISTED: u8 = 2;
+
+/// A tile whose rows lie as `AT` says.
 ///
 /// # Safety
 /// The instruction set is present and the tile's pointers reach what its sizes say.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
-unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
-    t: &Tile<'_, V::Elem>,
-) {
+unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Tile<'_, V::Elem>) {
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
         let mut sums = [[V::zero(); N]; M];
@@ -184,8 +203,16 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
             }
         }
         let mut rows = [0; M];
-        if STEP == 0 {
+        if AT == LISTED {
             rows.copy_from_slice(&t.rows[..M]);
+        }
+        // How many bytes odd rows are from the first. Those of others are 2, 4 or 8 times as many, which an address
+        // multiplies. The compiler, if it knew more of them, would have a register for each row.
+        let mut odd = [0; ODD_ROWS];
+        if AT == APART {
+            for i in 0..M / 2 {
+                odd[i] = black_box((2 * i + 1) * t.row_step * size_of::<V::Elem>());
+            }
         }
         for run in t.runs {
             let mut a = t.a.add(run.a * t.a_unit);
@@ -193,13 +220,21 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const STEP: usize>(
             for _ in 0..run.len {
                 let mut vectors = [V::zero(); N];
                 for v in 0..N {
-                    if STEP > 0 {
+                    if AT != LISTED {
                         prefetch(b.wrapping_add(t.columns[v] + AHEAD * t.b_step));
                     }
                     vectors[v] = V::load(b.add(t.columns[v]));
                 }
                 for m in 0..M {
-                    let scalar = V::splat(a.add(if STEP > 0 { m * STEP } else { rows[m] }));
+                    let scalar = V::splat(match AT {
+                        TOGETHER => a.add(m),
+                        APART if m == 0 => a,
+                        APART => {
+                            let twice = m.trailing_zeros();
+                            a.byte_add(odd[m >> (twice + 1)] << twice)
+                        }
+                        _ => a.add(rows[m]),
+                    });
                     for v in 0..N {
                         sums[m][v] = scalar.fma(vectors[v], sums[m][v]);
                     }
@@ -248,24 +283,24 @@ unsafe fn transpose<V: Vector>(t: Transpose<V::Elem>) {
 
 macro_rules! kernels {
     // One arm for each size of tile: rows listed by the number of vectors.
-    ($f:ident, $key:expr, $step:expr; $($v:literal: $($m:literal)*;)*) => {
+    ($f:ident, $key:expr, $at:expr; $($v:literal: $($m:literal)*;)*) => {
         match $key {
-            $($(($m, $v) => $f::<$m, $v, { $step }>,)*)*
+            $($(($m, $v) => $f::<$m, $v, { $at }>,)*)*
             key => unreachable!("no tile of size {key:?}"),
         }
     };
 }
 
 macro_rules! kernels_512 {
-    ($f:ident, $key:expr, $step:expr) => {
-        kernels!($f, $key, $step; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
+    ($f:ident, $key:expr, $at:expr) => {
+        kernels!($f, $key, $at; 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14;
             2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14; 3: 1 2 3 4 5 6 7 8 9; 4: 1 2 3 4 5 6;)
     };
 }
 
 macro_rules! kernels_256 {
-    ($f:ident, $key:expr, $step:expr) => {
-        kernels!($f, $key, $step; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
+    ($f:ident, $key:expr, $at:expr) => {
+        kernels!($f, $key, $at; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
     };
 }
 
@@ -273,9 +308,9 @@ macro_rules! kernels_256 {
 macro_rules! by_rows {
     ($at:expr, $kernels:ident, $f:ident, $key:expr) => {
         match $at {
-            Rows::Together => $kernels!($f, $key, 1),
-            Rows::Apart => $kernels!($f, $key, ROW_STEP),
-            Rows::Listed => $kernels!($f, $key, 0),
+            Rows::Together => $kernels!($f, $key, TOGETHER),
+            Rows::Apart => $kernels!($f, $key, APART),
+            Rows::Listed => $kernels!($f, $key, LISTED),
         }
     };
 }
@@ -289,23 +324,21 @@ macro_rules! tiled {
 
             /// # Safety
             /// The tile's pointers reach what its sizes say; so for the next two.
-            pub unsafe fn portable<const M: usize, const N: usize, const S: usize>(
-                t: &Tile<'_, $t>,
-            ) {
+            pub unsafe fn portable<const M: usize, const N: usize, const S: u8>(t: &Tile<'_, $t>) {
                 // SAFETY: the caller vouches for the pointers.
                 unsafe { outer::<Portable<$t, $lanes>, M, N, S>(t) }
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            pub unsafe fn avx2<const M: usize, const N: usize, const S: usize>(t: &Tile<'_, $t>) {
+            pub unsafe fn avx2<const M: usize, const N: usize, const S: u8>(t: &Tile<'_, $t>) {
                 // SAFETY: the caller vouches for the pointers.
                 unsafe { outer::<$avx2, M, N, S>(t) }
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-            pub unsafe fn avx512<const M: usize, const N: usize, const S: usize>(t: &Tile<'_, $t>) {
+            pub unsafe fn avx512<const M: usize, const N: usize, const S: u8>(t: &Tile<'_, $t>) {
                 // SAFETY: the caller vouches for the pointers.
                 unsafe { outer::<$avx512, M, N, S>(t) }
             }
@@ -388,7 +421,7 @@ pub fn pair_kernel(isa: Isa, rows: usize, vectors: usize, at: Rows) -> Option<Ti
 /// As `outer`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-unsafe fn pairs<const M: usize, const N: usize, const STEP: usize>(t: &Tile<'_, f32>) {
+unsafe fn pairs<const M: usize, const N: usize, const AT: u8>(t: &Tile<'_, f32>) {
     // SAFETY: the caller vouches for the pointers.
-    unsafe { outer::<super::x86::Bf16Pairs, M, N, STEP>(t) }
+    unsafe { outer::<super::x86::Bf16Pairs, M, N, AT>(t) }
 }

@@ -15,7 +15,16 @@ use super::value::{Tensor, Value};
 
 /// What a tensor is on the way from queries and keys to attention.
 #[derive(Clone, Debug)]
-pub struct Attended {
+pub enum Attended {
+    /// Queries or keys times a number, and what they were before.
+    Scaled(Array, f64),
+    /// A product of queries and keys, and what became of it.
+    Scores(Scores),
+}
+
+/// Scores, as they are and as a softmax.
+#[derive(Clone, Debug)]
+pub struct Scores {
     queries: Array,
     /// The keys' last two axes exchanged.
     keys: Array,
@@ -33,12 +42,30 @@ fn tensor(inputs: &[Option<Value>], index: usize) -> Option<&Tensor> {
     }
 }
 
+impl Tensor {
+    /// The scores that it is.
+    fn scores(&self) -> Option<&Scores> {
+        match self.attended.as_deref()? {
+            Attended::Scores(scores) => Some(scores),
+            Attended::Scaled(..) => None,
+        }
+    }
+
+    /// What it was before it was scaled, and the scale.
+    fn unscaled(&self) -> (&Array, f64) {
+        match self.attended.as_deref() {
+            Some(Attended::Scaled(array, by)) => (array, *by),
+            _ => (&self.array, 1.0),
+        }
+    }
+}
+
 /// The product with values, where the first factor is a softmax of scores.
 pub fn product(step: &Step, inputs: &[Option<Value>]) -> Result<Option<Vec<Value>>, Fault> {
     let (Some(shares), Some(values)) = (tensor(inputs, 0), tensor(inputs, 1)) else {
         return Ok(None);
     };
-    let Some(attended) = shares.attended.as_deref().filter(|attended| attended.is_shares) else {
+    let Some(attended) = shares.scores().filter(|scores| scores.is_shares) else {
         return Ok(None);
     };
     let (s, v) = (shares.array.aval(), values.array.aval());
@@ -91,56 +118,72 @@ pub fn note(step: &Step, inputs: &[Option<Value>], outputs: &mut [Value]) -> Res
 
 /// A product of batches of matrices.
 fn scores(inputs: &[Option<Value>], out: &Array) -> Option<Attended> {
-    let (q, k) = (&tensor(inputs, 0)?.array, &tensor(inputs, 1)?.array);
+    let ((q, q_scale), (k, k_scale)) =
+        (tensor(inputs, 0)?.unscaled(), tensor(inputs, 1)?.unscaled());
     let rank = out.rank();
     let is_batch = (3..=4).contains(&rank)
         && q.dtype() == k.dtype()
         && [q, k]
             .iter()
             .all(|x| x.rank() == rank && x.shape()[..rank - 2] == out.shape()[..rank - 2]);
-    let made = || Attended {
+    let made = || Scores {
         queries: q.clone(),
         keys: k.clone(),
-        scale: 1.0,
+        scale: q_scale * k_scale,
         mask: None,
         is_shares: false,
     };
-    is_batch.then(made)
+    is_batch.then(made).map(Attended::Scores)
 }
 
 /// The scores among two inputs, and the other input.
-fn beside(inputs: &[Option<Value>], out: &Array) -> Option<(Attended, usize, Tensor)> {
+fn beside(inputs: &[Option<Value>], out: &Array) -> Option<(Scores, Tensor)> {
     (0..2).find_map(|at| {
-        let attended = tensor(inputs, at)?.attended.as_deref()?;
-        let is_scores = !attended.is_shares && attended.mask.is_none();
+        let scores = tensor(inputs, at)?.scores()?;
+        let is_plain = !scores.is_shares && scores.mask.is_none();
         let same = tensor(inputs, at)?.array.shape() == out.shape();
-        (is_scores && same).then_some((attended.clone(), at, tensor(inputs, 1 - at)?.clone()))
+        (is_plain && same).then_some((scores.clone(), tensor(inputs, 1 - at)?.clone()))
     })
 }
 
-/// Scores times a number, or by one.
+/// Scores, queries or keys times a number, or by one.
 fn scaled(step: &Step, inputs: &[Option<Value>], out: &Array) -> Result<Option<Attended>, Fault> {
-    let Some((attended, at, other)) = beside(inputs, out) else { return Ok(None) };
     let is_product = step.op_type == "Mul";
-    if !other.folded || other.array.shape().size() != 1 || (at == 1 && !is_product) {
+    let (Some(left), Some(right)) = (tensor(inputs, 0), tensor(inputs, 1)) else { return Ok(None) };
+    let is_number = |x: &Tensor| x.folded && x.array.shape().size() == 1;
+    let (x, number) = match (is_number(right), is_number(left) && is_product) {
+        (true, _) => (left, right),
+        (false, true) => (right, left),
+        (false, false) => return Ok(None),
+    };
+    let Some(&by) = floats(&number.array)?.first() else { return Ok(None) };
+    let by = if is_product { by } else { 1.0 / by };
+    // A number of more axes than what it scales makes something else of it.
+    if !by.is_finite() || x.array.shape() != out.shape() {
         return Ok(None);
     }
-    let Some(&by) = floats(&other.array)?.first() else { return Ok(None) };
-    let scale = if is_product { attended.scale * by } else { attended.scale / by };
-    Ok(scale.is_finite().then_some(Attended { scale, ..attended }))
+    Ok(match x.scores() {
+        Some(Scores { is_shares: true, .. } | Scores { mask: Some(_), .. }) => None,
+        Some(scores) => {
+            Some(Attended::Scores(Scores { scale: scores.scale * by, ..scores.clone() }))
+        }
+        None => {
+            let (array, scale) = x.unscaled();
+            Some(Attended::Scaled(array.clone(), scale * by))
+        }
+    })
 }
 
 /// Scores and what is added to them.
 fn masked(inputs: &[Option<Value>], out: &Array) -> Option<Attended> {
-    let (attended, _, other) = beside(inputs, out)?;
-    let mask = Some(other.array);
-    Some(Attended { mask, ..attended })
+    let (scores, other) = beside(inputs, out)?;
+    Some(Attended::Scores(Scores { mask: Some(other.array), ..scores }))
 }
 
 /// The softmax of scores over the keys.
 fn shares(step: &Step, inputs: &[Option<Value>]) -> Option<Attended> {
     let x = tensor(inputs, 0)?;
-    let attended = x.attended.as_deref().filter(|attended| !attended.is_shares)?;
+    let scores = x.scores().filter(|scores| !scores.is_shares)?;
     let given = step.attributes.iter().find(|(name, _)| name == "axis");
     let along = match given {
         Some((_, Attribute::Int(axis))) => *axis,
@@ -150,5 +193,5 @@ fn shares(step: &Step, inputs: &[Option<Value>]) -> Option<Attended> {
     let rank = x.array.rank();
     // Before version 13 all axes from the given one on were one.
     let is_last = axis(along, rank).ok()? == rank - 1;
-    is_last.then(|| Attended { is_shares: true, ..attended.clone() })
+    is_last.then(|| Attended::Scores(Scores { is_shares: true, ..scores.clone() }))
 }

@@ -9,7 +9,27 @@ use crate::lowering::movement::{known, part};
 fn gather(n: &Node<'_>) -> Outcome {
     let (x, indices) = (n.x(0)?, n.x(1)?);
     let axis = n.axis("axis", 0, x.rank())?;
-    n.like(ops::take(x, indices, axis as isize)?, 0)
+    let out = match known_places(n, x.shape()[axis])? {
+        // One place is a part of the array, where it lies.
+        Some(places) if indices.rank() == 0 => ops::take(x, i64::from(places[0]), axis as isize)?,
+        Some(places) => ops::take(x, &Array::from_vec(places, indices.shape())?, axis as isize)?,
+        None => ops::take(x, indices, axis as isize)?,
+    };
+    n.like(out, 0)
+}
+
+/// The indices of an axis of this size, counted from its start, where they are known and within.
+fn known_places(n: &Node<'_>, size: usize) -> Result<Option<Vec<u32>>, Fault> {
+    let indices = n.tensor(1)?;
+    if !indices.folded || !indices.array.dtype().is_integer() {
+        return Ok(None);
+    }
+    let size = size as i64;
+    let place = |index: &i64| {
+        let from_start = if *index < 0 { index + size } else { *index };
+        u32::try_from(from_start).ok().filter(|_| from_start < size)
+    };
+    Ok(n.need_ints(1)?.iter().map(place).collect())
 }
 
 fn gather_elements(n: &Node<'_>) -> Outcome {
