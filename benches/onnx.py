@@ -253,7 +253,7 @@ class Side:
     """A process that runs one side when it is asked to."""
 
     def __init__(self, task):
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+", errors="replace")
         self.process = subprocess.Popen([sys.executable, __file__, "--task", json.dumps(task)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)  # fmt: skip
         self.error = None
@@ -269,7 +269,8 @@ class Side:
                 return
         self.process.wait()
         self.errors.seek(0)
-        self.error = (self.errors.read().strip().splitlines() or ["it ended"])[-1]
+        last = (self.errors.read().strip().splitlines() or ["it said nothing"])[-1]
+        self.error = f"it ended with {self.process.returncode}: {last}"
 
     def round(self):
         """Runs a round."""
@@ -280,12 +281,16 @@ class Side:
             except BrokenPipeError:
                 pass
             self.heard()
-            self.times.append(self.found.get("time"))
+            if self.error is None:
+                self.times.append(self.found["time"])
 
     def end(self):
         if self.error is None:
             self.found["time"] = statistics.median(self.times)
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
         self.process.wait()
 
 
@@ -329,6 +334,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.task:
         return side(json.loads(arguments.task))
+    if min(arguments.rounds, arguments.runs) < 1:
+        parser.error("--rounds and --runs are at least 1")
     arguments.models.mkdir(parents=True, exist_ok=True)
     is_cpu = arguments.device.startswith("cpu")
     peers = (arguments.peers or ("onnxruntime" if is_cpu else "torch,torch-compile")).split(",")

@@ -32,6 +32,13 @@ pub struct TailArgs<'a> {
     pub then: Option<Then<'a, f32>>,
 }
 
+impl TailArgs<'_> {
+    /// Whether they say nothing.
+    pub fn is_none(&self) -> bool {
+        self.bias.is_none() && self.low.is_none() && self.high.is_none() && self.then.is_none()
+    }
+}
+
 // SAFETY: the pointer is only an address; who follows it says why that is sound.
 unsafe impl Sync for TailArgs<'_> {}
 

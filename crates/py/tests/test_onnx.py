@@ -138,6 +138,10 @@ ATTENDING = {
         ["a = Mul(q, half)", "b = Div(k, eight)", "c = Mul(half, b)", "t = MatMul(a, c)", "p = Softmax(t)"],
         lambda s, m: s / 32,
     ),
+    "with scaled queries and a mask": (
+        ["a = Mul(q, half)", "t = MatMul(a, k)", "u = Add(t, m)", "p = Softmax(u)"],
+        lambda s, m: s / 2 + m,
+    ),
     "masked": (["t = Mul(s, half)", "u = Add(m, t)", "i = Identity(u)", "p = Softmax(i)"], lambda s, m: s / 2 + m),
 }
 OTHER = {
@@ -172,6 +176,56 @@ def test_attention_that_is_spelt_out_is_one_operation(name, shape):
     y, p = attending(shape, *nodes, "y = MatMul(p, v)", uses="y, p")(*given)
     np.testing.assert_allclose(np.array(p) @ v, want, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(np.array(y), want, rtol=1e-4, atol=1e-5)
+
+
+def test_scales_that_float32_does_not_have_stay_where_they_are():
+    rng = np.random.default_rng(3)
+    sizes = ((1, 2, 5, 4), (1, 2, 4, 6), (1, 2, 6, 3), (5, 6))
+    q, k, v, m = (rng.standard_normal(size).astype("f4") for size in sizes)
+    nodes = [
+        "big = Constant <value_float = 1e25> ()",
+        "a = Mul(q, big)",
+        "b = Mul(k, big)",
+        "t = MatMul(a, b)",
+        "p = Softmax(t)",
+        "y = MatMul(p, v)",
+    ]
+    y = attending((1, 2), *nodes)(*map(mx.array, (q * np.float32(1e-25), k * np.float32(1e-25), v, m)))
+    np.testing.assert_allclose(np.array(y), softmax(q @ k) @ v, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("places", ["{2}", "{-1}", "{0, -1, 1}", "{-3, 2}"])
+@pytest.mark.parametrize("element", ["int64", "int32"])
+def test_gather_at_known_places(places, element):
+    count = places.count(",") + 1
+    shape = "" if count == 1 else f"[{count}]"
+    text = f"""
+<ir_version: 8, opset_import: ["" : 17]>
+gathering (float[2, 3, 4] x) => (y)
+<{element}{shape} i = {places}>
+{{
+    y = Gather <axis = 1> (x, i)
+}}
+"""
+    x = np.arange(24, dtype="f4").reshape(2, 3, 4)
+    at = [int(place) for place in places.strip("{}").split(",")]
+    y = cupola.onnx.load(model_of(text))(mx.array(x))
+    np.testing.assert_array_equal(y, np.take(x, at if count > 1 else at[0], 1))
+    assert "less" not in str(y.explain())
+
+
+@pytest.mark.parametrize("place", ["{3}", "{-4}"])
+def test_gather_beyond_an_axis_is_an_error(place):
+    text = f"""
+<ir_version: 8, opset_import: ["" : 17]>
+gathering (float[2, 3, 4] x) => (y)
+<int64 i = {place}>
+{{
+    y = Gather <axis = 1> (x, i)
+}}
+"""
+    with pytest.raises(Exception, match=place.strip("{}")):
+        mx.eval(cupola.onnx.load(model_of(text))(mx.ones((2, 3, 4))))
 
 
 def test_attention_of_three_axes_and_of_one_head_for_all():

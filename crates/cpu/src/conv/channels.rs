@@ -88,10 +88,13 @@ impl Channels {
         let inside = tables.iter().zip(&geo.axes).all(|(table, axis)| {
             axis.taps > 0 && axis.input_dilation == 1 && table.iter().all(|t| t.count == axis.taps)
         });
-        // Where a row follows the one before as its own positions follow each other, all are equally far apart.
+        // Where a row follows the one before as its own positions follow each other, all are equally far apart. This is for
+        // the cost: when they run, tiles are looked at one by one.
         let follow = last == 0 || {
             let outer = &geo.axes[last - 1];
-            inside && outer.stride as usize * inner.input == inner.stride as usize * inner.output
+            let steps = [(outer.stride, inner.input), (inner.stride, inner.output)];
+            let [next_row, row] = steps.map(|(stride, n)| (stride as usize).saturating_mul(n));
+            inside && next_row == row
         };
         let listed = if follow { Rows::Apart } else { Rows::Listed };
         let (steps, lanes) = ((geo.taps() * geo.c_in).max(1) as f64, set.lanes);
@@ -375,7 +378,7 @@ impl Channels {
                 parts.extend(heights.iter().map(|&m| {
                     let part = &offsets[at..at + m];
                     at += m;
-                    (m, lie(m, self.by_rows || is_even(part, column)))
+                    (m, lie(m, self.by_rows || m > KEPT_ROWS && is_even(part, column)))
                 }));
             }
             for g in 0..geo.groups {
@@ -489,8 +492,8 @@ fn is_even(positions: &[usize], column: usize) -> bool {
     positions.windows(2).all(|pair| pair[0] + column == pair[1])
 }
 
-/// How so many positions of a tile are given, which may be equally far apart: where each is, unless registers do not
-/// hold it.
+/// How a kernel finds so many positions of a tile: by a list, as long as its registers hold that, and beyond by their
+/// distance, where they are equally far apart.
 fn lie(positions: usize, even: bool) -> Rows {
     if even && positions > KEPT_ROWS { Rows::Apart } else { Rows::Listed }
 }

@@ -320,6 +320,34 @@ fn random_parameters() {
     }
 }
 
+/// Rows as long as a tile and longer: tiles that end with them, that go on in the next, and that lie evenly all along.
+#[test]
+fn tiles_of_long_rows() {
+    let mut rng = Rng(41);
+    let sizes: [&[usize]; 5] = [&[3, 13], &[2, 14], &[4, 29], &[300], &[2, 3, 11]];
+    for size in sizes {
+        for (k, stride, dilation, groups, padded) in
+            [(1, 1, 1, 1, false), (1, 2, 1, 2, false), (3, 1, 1, 1, true), (2, 1, 2, 2, true)]
+        {
+            let channels = rng.pick(&[1, 3, 16, 20]);
+            let mut p = problem(2, channels * groups, channels.min(17) * groups, size, k);
+            p.groups = groups;
+            for (d, &size) in size.iter().enumerate() {
+                let reach = (k - 1) * dilation;
+                p.padding[d] = if padded || size <= reach { (reach, 1) } else { (0, 0) };
+                (p.stride[d], p.dilation[d]) = (stride, dilation);
+                p.output[d] = (size + p.padding[d].0 + p.padding[d].1 - reach - 1) / stride + 1;
+            }
+            let c = case(p, &mut rng);
+            FORCED.set(Some(Way::Channels));
+            for level in [Level::Portable, Level::Avx512] {
+                with_isa_limit(level, || check::<f32>(&c, 1e-4, |v| v as f32, f64::from));
+            }
+            FORCED.set(None);
+        }
+    }
+}
+
 /// Tiles of outputs at every edge, groups, channels that are no whole vectors, blocks that begin within an image, tasks
 /// that share channels, and any padding.
 #[test]

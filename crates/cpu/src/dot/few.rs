@@ -45,8 +45,9 @@ pub(super) unsafe fn product<T: Factor + InRows>(
     finish: Finish<'_>,
 ) -> bool {
     let Some((few, side_by_side)) = Few::of::<T>(p) else { return false };
+    debug_assert!(finish.tail.is_none(), "products of few vectors have no tail");
     let operands = if p.n <= p.m { [a, b] } else { [b, a] }.map(Shared);
-    // Parts of several vectors are finished together.
+    // Where the results of a chunk are not side by side, all are finished at the end.
     let (epilogue, last) = match finish.epilogue {
         Some(_) if few.out[1] > 1 => (None, Some(finish)),
         epilogue => (epilogue, None),
@@ -97,7 +98,7 @@ impl Few {
         [matrix.at(batch * self.matrix[0]), vectors.at(batch * self.few[0])]
     }
 
-    /// Calls the epilogue for some lanes of a result that starts at `start`, whose vectors do not follow each other.
+    /// Calls the epilogue for some lanes of a result that starts at `start`, where these are side by side.
     fn finish(&self, epilogue: Epilogue<'_>, start: usize, lanes: Range<usize>) {
         let [lane, _] = self.out;
         if let Some(f) = epilogue {

@@ -23,8 +23,8 @@ const ROW_STEP: usize = DEPTH + 16;
 /// Bytes of a line of the first-level cache, and its sets.
 const LINE_BYTES: usize = 64;
 const SETS: usize = 64;
-/// Lines that a set has for rows of the left operand, half of its ways.
-const WAYS: usize = 4;
+/// Rows of the left operand that may meet in a set: half of its lines.
+const ROWS_IN_SET: usize = 4;
 /// Rows that a task takes, at least and at most.
 const ROWS: [usize; 2] = [64, 128];
 /// Rows of a task where it packs the right operand of one of several matrices.
@@ -173,11 +173,11 @@ pub(super) unsafe fn product<T: Factor>(
 struct Ending<'a, A> {
     /// Before they are stored. Its bias has whole vectors.
     tail: Tail<'a, A>,
-    /// Where they are final.
+    /// Of parts that are final: nothing where `tail.then` does it, or what is left to do when all tasks are done.
     epilogue: Epilogue<'a>,
 }
 
-// SAFETY: the pointer is that of the bias, which nobody writes.
+// SAFETY: the pointer is that of the bias, which nobody writes and which outlives the tasks.
 unsafe impl<A: Sync> Sync for Ending<'_, A> {}
 
 /// Whether tiles of so many rows can read the left operand where it is: its steps follow each other, and no more rows
@@ -188,7 +188,7 @@ fn reads_in_place<T: Factor>(p: &DotProblem, tall: usize) -> bool {
     let mut rows = [0; SETS];
     let bytes = apart.unsigned_abs().saturating_mul(size_of::<T>());
     (0..tall).for_each(|row| rows[row.wrapping_mul(bytes) / LINE_BYTES % SETS] += 1);
-    own && step == 1 && apart >= 0 && rows.iter().all(|&rows| rows <= WAYS)
+    own && step == 1 && apart >= 0 && rows.iter().all(|&rows| rows <= ROWS_IN_SET)
 }
 
 /// Groups tiles into ranges of about `size` rows.
@@ -205,7 +205,7 @@ fn cut_parts(n: usize, parts: usize) -> Vec<Range<usize>> {
 /// The left operand.
 #[derive(Clone, Copy)]
 enum Left<'a, T: Factor> {
-    /// To be packed by each task.
+    /// To be read in place, or packed by each task.
     Here(&'a Shared<T>),
     /// All of its rows, pass by pass.
     Packed(&'a [T::Acc]),
@@ -338,7 +338,7 @@ impl Blocking<'_> {
         let rows: usize = row_tiles.iter().sum();
         let first = self.first_column(column_tiles.start);
         let columns = self.first_column(column_tiles.end).min(p.n) - first;
-        let at = self.rows_lie();
+        let at = if self.in_place { Rows::Apart } else { self.rows_lie() };
         let mut own_left = Scratch::<T::Acc>::new(match left {
             Left::Here(_) if !self.in_place => rows * ROW_STEP,
             Left::Here(_) | Left::Packed(_) => 0,

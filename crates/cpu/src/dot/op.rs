@@ -61,6 +61,7 @@ impl DotKernel {
                 return Err(Error::dtype("matmul", format!("does not take {}", a.aval)));
             }
         };
+        // As `product` will choose.
         let has_tail =
             a.aval.dtype == DType::F32 && Few::of::<f32>(&problem.normalized().0).is_none();
         Ok(DotKernel { problem, a: a_layout, b: b_layout, product, has_tail })

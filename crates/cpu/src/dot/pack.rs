@@ -64,7 +64,8 @@ pub(super) trait Factor: Element {
     }
 
     /// What these arguments ask for, of a kernel with a tail: those of `f32` have one.
-    fn tail<'a>(_: &TailArgs<'a>) -> Tail<'a, Self::Acc> {
+    fn tail<'a>(args: &TailArgs<'a>) -> Tail<'a, Self::Acc> {
+        debug_assert!(args.is_none(), "sums of other types have no tail");
         Tail::NONE
     }
 

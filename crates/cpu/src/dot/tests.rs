@@ -8,6 +8,7 @@ use cupola_core::backend::Kept;
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Steps of a dense array `[batch, rows, cols]` whose axes lie in memory in the given order.
 fn strides(sizes: [usize; 3], order: [usize; 3]) -> [isize; 3] {
@@ -230,8 +231,14 @@ fn tails_are_applied_once_to_every_sum() {
     let number = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) / 252.0;
     // One pass and several, whole vectors and not, one task for the columns and several, batches of small matrices; the
     // left operand where it is, copied since its rows meet in the cache, and by columns.
-    let sizes =
-        [(1, 9, 1, 9), (1, 197, 192, 577), (1, 70, 1024, 48), (1, 33, 1030, 50), (3, 20, 40, 17)];
+    let sizes = [
+        (1, 9, 1, 9),
+        (1, 197, 192, 577),
+        (1, 70, 1024, 48),
+        (1, 33, 1030, 50),
+        (3, 20, 40, 17),
+        (1, 9, 0, 20),
+    ];
     for ((batch, m, k, n), order) in
         sizes.into_iter().flat_map(|sizes| [(sizes, [0, 1, 2]), (sizes, [0, 2, 1])])
     {
@@ -265,11 +272,48 @@ fn tails_are_applied_once_to_every_sum() {
                     let want = (sum + bias[i % n]).clamp(-3.0, 4.0) * 0.5;
                     assert_eq!(got, want, "{level:?} {p:?} {i}");
                 }
+                // A tail whose function is that of the epilogue: one of the two runs, once for each element.
+                let counts = [AtomicUsize::new(0), AtomicUsize::new(0)];
+                let counted = |_: *mut f32, _: usize, rows: usize, width: usize| {
+                    counts[0].fetch_add(rows * width, Ordering::Relaxed);
+                };
+                let epilogue = |range: Range<usize>| {
+                    counts[1].fetch_add(range.len(), Ordering::Relaxed);
+                };
+                let tail = TailArgs { then: Some(&counted), ..TailArgs::default() };
+                let mut out = vec![0.0f32; plain.len()];
+                let finish = Finish { tail, epilogue: Some(&epilogue), size: out.len() };
+                // SAFETY: the operands are dense arrays of the problem's sizes.
+                unsafe { dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), finish, None) };
+                let counts = counts.map(AtomicUsize::into_inner);
+                assert_eq!(counts, [plain.len(), 0], "{level:?} {p:?}");
                 let tail = TailArgs { bias: bias_at, ..TailArgs::default() };
                 for (i, (got, sum)) in product(tail).into_iter().zip(&plain).enumerate() {
                     assert_eq!(got, sum + bias[i % n], "{level:?} {p:?} {i}");
                 }
             });
+        }
+    }
+}
+
+#[test]
+fn rows_may_overlap_or_repeat() {
+    let number = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) / 252.0;
+    let (k, n) = (100, 32);
+    let b: Vec<f32> = (0..64 * k).map(number).collect();
+    for (m, apart) in [(4, 1), (20, 1), (3, 0), (30, 0), (20, 7)] {
+        let a: Vec<f32> = (0..m * apart + k).map(|i| number(i + 5)).collect();
+        let a_strides = [0, apart as isize, 1];
+        let p = DotProblem { batch: 1, m, k, n, a_strides, b_strides: [0, 64, 2] };
+        let mut out = vec![0.0f32; m * n];
+        let finish = Finish::default();
+        // SAFETY: the operands reach no farther than their strides.
+        unsafe { dot(&p, a.as_ptr(), b.as_ptr(), Out::new(&mut out), finish, None) };
+        for (at, got) in out.into_iter().enumerate() {
+            let (i, j) = (at / n, at % n);
+            let terms = (0..k).map(|k| f64::from(a[i * apart + k]) * f64::from(b[k * 64 + 2 * j]));
+            let want: f64 = terms.sum();
+            assert!((f64::from(got) - want).abs() < 1e-3, "{p:?} {at}: {got} {want}");
         }
     }
 }

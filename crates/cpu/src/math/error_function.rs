@@ -8,7 +8,7 @@ use super::{Arch, exp, fma, log, poly};
 pub(crate) const ERF_HIGH: [f32; 2] = [-1.728_534_7e-5, 3.831_972e-4];
 pub(crate) const ERF_NEXT: [f32; 2] = [-3.883_964_4e-3, 2.425_462_2e-2];
 pub(crate) const ERF_REST: [f32; 3] = [-0.106_777_88, -0.634_846_7, -0.128_717_51];
-/// From here on erf rounds to 1. The polynomial turns far beyond, and its exponential is then no normal number.
+/// From here on erf rounds to 1. The polynomial turns far beyond, and its exponential is then subnormal, which takes ten times as long.
 pub(crate) const ERF_ONE: f32 = 4.0;
 /// Up to here erf x is x + x·p(x²).
 pub(crate) const ERF_NEAR: f32 = 0.927_734_4;

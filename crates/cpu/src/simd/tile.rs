@@ -19,7 +19,7 @@ const AHEAD: usize = 8;
 /// Rows of [`Rows::Listed`] whose places stay in registers.
 pub const KEPT_ROWS: usize = 9;
 
-/// Odd numbers of rows of a tile.
+/// Rows of odd number in the tallest tile: 1, 3, … 13.
 const ODD_ROWS: usize = 7;
 
 /// How the rows of a tile lie in `Tile::a`.
@@ -47,7 +47,8 @@ pub struct Run {
 /// Operands of a tile. Steps and offsets count elements.
 #[derive(Clone, Copy)]
 pub struct Tile<'t, T> {
-    /// Scalars: element `m` of step `k` is at `run.a * a_unit + k * a_step + rows[m]`.
+    /// Scalars: element `m` of step `k` is at `run.a * a_unit + k * a_step` and `rows[m]`, `m * row_step` or `m` behind
+    /// that, as the rows lie.
     pub a: *const T,
     /// What `Run::a` counts.
     pub a_unit: usize,
@@ -192,7 +193,9 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
         if t.add {
             for (m, sums) in sums.iter_mut().enumerate() {
                 for (v, sum) in sums.iter_mut().enumerate() {
-                    *sum = V::load(t.c.add(m * t.c_step + v * V::LANES));
+                    let from = t.c.add(m * t.c_step + v * V::LANES);
+                    let whole = v + 1 < N || t.last >= V::LANES;
+                    *sum = if whole { V::load(from) } else { V::load_first(from, t.last) };
                 }
             }
         }
@@ -207,7 +210,7 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
             rows.copy_from_slice(&t.rows[..M]);
         }
         // How many bytes odd rows are from the first. Those of others are 2, 4 or 8 times as many, which an address
-        // multiplies. The compiler, if it knew more of them, would have a register for each row.
+        // multiplies. They are hidden from the compiler, which would have a register for each row if it knew more of them.
         let mut odd = [0; ODD_ROWS];
         if AT == APART {
             for i in 0..M / 2 {

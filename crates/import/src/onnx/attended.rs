@@ -133,7 +133,7 @@ fn scores(inputs: &[Option<Value>], out: &Array) -> Option<Attended> {
         mask: None,
         is_shares: false,
     };
-    is_batch.then(made).map(Attended::Scores)
+    (is_batch && holds(q_scale * k_scale)).then(made).map(Attended::Scores)
 }
 
 /// The scores among two inputs, and the other input.
@@ -162,7 +162,7 @@ fn scaled(step: &Step, inputs: &[Option<Value>], out: &Array) -> Result<Option<A
     if !by.is_finite() || x.array.shape() != out.shape() {
         return Ok(None);
     }
-    Ok(match x.scores() {
+    let made = match x.scores() {
         Some(Scores { is_shares: true, .. } | Scores { mask: Some(_), .. }) => None,
         Some(scores) => {
             Some(Attended::Scores(Scores { scale: scores.scale * by, ..scores.clone() }))
@@ -171,7 +171,15 @@ fn scaled(step: &Step, inputs: &[Option<Value>], out: &Array) -> Result<Option<A
             let (array, scale) = x.unscaled();
             Some(Attended::Scaled(array.clone(), scale * by))
         }
-    })
+    };
+    Ok(made.filter(|made| match made {
+        Attended::Scaled(_, scale) | Attended::Scores(Scores { scale, .. }) => holds(*scale),
+    }))
+}
+
+/// Whether attention, which scales in `float32`, has this scale.
+fn holds(scale: f64) -> bool {
+    scale == 0.0 || (scale as f32).is_normal()
 }
 
 /// Scores and what is added to them.
