@@ -92,7 +92,7 @@ struct Panel<T> {
 ///
 /// # Safety
 /// Every element that the sizes and strides of `p` reach from `a` and `b` can be read. What `finish` has is for a result of
-/// `p`: a tail, which only products of `f32` by [`matrix`] have, with a bias for each column.
+/// `p`: a tail, which only products of `f32` on tiles have, with a bias for each column.
 pub unsafe fn dot<T: DotElement>(
     p: &DotProblem,
     a: *const T,
