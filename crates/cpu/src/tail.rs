@@ -1,16 +1,18 @@
 //! The instructions at the start of an epilogue that a kernel does while its sums are in registers.
 
-use cupola_core::DType;
 use cupola_core::backend::{Body, Operand, Reg};
 use cupola_core::prim::{Binary, Elementwise};
+use cupola_core::{DType, is_row_major};
 
 use crate::simd::Then;
 
-/// Which instructions these are: a bias is added, and results are kept above and below a scalar.
+/// Which instructions these are: a bias and a residual are added, and results are kept above and below a scalar.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TailPlan {
     /// The epilogue's input that is added, one element for each of the last axis.
     bias: Option<usize>,
+    /// The epilogue's input that is added then, which lies as the results do.
+    residual: Option<usize>,
     /// The run-time scalar that no result is below.
     low: Option<usize>,
     /// The run-time scalar that no result is above.
@@ -24,6 +26,8 @@ pub struct TailPlan {
 pub struct TailArgs<'a> {
     /// Where the bias lies.
     pub bias: Option<*const f32>,
+    /// Where the residual lies.
+    pub residual: Option<*const f32>,
     /// What no result is below.
     pub low: Option<f32>,
     /// What no result is above.
@@ -35,7 +39,8 @@ pub struct TailArgs<'a> {
 impl TailArgs<'_> {
     /// Whether they say nothing.
     pub fn is_none(&self) -> bool {
-        self.bias.is_none() && self.low.is_none() && self.high.is_none() && self.then.is_none()
+        let TailArgs { bias, residual, low, high, then } = self;
+        bias.is_none() && residual.is_none() && low.is_none() && high.is_none() && then.is_none()
     }
 }
 
@@ -49,7 +54,8 @@ impl TailPlan {
         let (mut plan, mut body) = (TailPlan::default(), body.clone());
         while let Some((at, step)) = plan.next(&body, extra) {
             match step {
-                Step::Add(input) => plan.bias = Some(input),
+                Step::Bias(input) => plan.bias = Some(input),
+                Step::Residual(input) => plan.residual = Some(input),
                 Step::Low(scalar) => plan.low = Some(scalar),
                 Step::High(scalar) => {
                     plan.is_high_first = plan.low.is_none();
@@ -79,8 +85,15 @@ impl TailPlan {
         let scalar = other.checked_sub(inputs).filter(|&scalar| scalar < body.scalars.len());
         let is_free = self.low.is_none() && self.high.is_none();
         let step = match (op, scalar) {
-            (Binary::Add, None) if self.bias.is_none() && is_free && other < inputs => {
-                is_bias(body, extra.get(other - 1)?).then_some(Step::Add(other - 1))?
+            (Binary::Add, None) if self.residual.is_none() && is_free && other < inputs => {
+                let (input, operand) = (other - 1, extra.get(other - 1)?);
+                if self.bias.is_none() && is_bias(body, operand) {
+                    Step::Bias(input)
+                } else if is_row_major(&body.shape, &operand.strides) {
+                    Step::Residual(input)
+                } else {
+                    return None;
+                }
             }
             // Where both are equal the scalar is the result, as the register's lanes have it.
             (Binary::Maximum, Some(scalar)) if self.low.is_none() && left == 0 => Step::Low(scalar),
@@ -103,7 +116,9 @@ impl TailPlan {
             let both = if self.is_high_first { from } else { to };
             (low, high) = (Some(both), Some(both));
         }
-        TailArgs { bias: self.bias.map(|at| inputs[at].cast()), low, high, then: None }
+        let input = |at: usize| inputs[at].cast();
+        let (bias, residual) = (self.bias.map(input), self.residual.map(input));
+        TailArgs { bias, residual, low, high, then: None }
     }
 }
 
@@ -113,7 +128,8 @@ pub(crate) fn number([a, b, c, d, ..]: [u8; 8]) -> f32 {
 }
 
 enum Step {
-    Add(usize),
+    Bias(usize),
+    Residual(usize),
     Low(usize),
     High(usize),
 }
@@ -177,8 +193,16 @@ mod tests {
     fn a_bias_and_bounds_are_cut_off() {
         use Binary::{Add, Maximum, Minimum, Mul};
         let all = [binary(Add, 1, 0), binary(Maximum, 5, 3), binary(Minimum, 6, 4)];
-        let wanted = TailPlan { bias: Some(0), low: Some(0), high: Some(1), is_high_first: false };
+        let bounds = TailPlan { low: Some(0), high: Some(1), ..TailPlan::default() };
+        let wanted = TailPlan { bias: Some(0), ..bounds };
         assert_eq!(plan(&all), (wanted, None));
+        // A matrix that lies as the sums do is added after a bias; a bias after it is another sum.
+        let both =
+            [binary(Add, 1, 0), binary(Add, 2, 5), binary(Maximum, 6, 3), binary(Minimum, 7, 4)];
+        assert_eq!(plan(&both), (TailPlan { residual: Some(1), ..wanted }, None));
+        let late = [binary(Add, 0, 2), binary(Add, 5, 1)];
+        let residual = TailPlan { residual: Some(1), ..TailPlan::default() };
+        assert_eq!(plan(&late), (residual, Some(vec![binary(Add, 0, 1)])));
         let turned = [binary(Minimum, 0, 4), binary(Maximum, 5, 3)];
         let wanted = TailPlan { bias: None, is_high_first: true, ..wanted };
         assert_eq!(plan(&turned), (wanted, None));
@@ -194,8 +218,7 @@ mod tests {
         use Binary::{Add, Maximum, Sub};
         let none = TailPlan::default();
         for code in [
-            // A matrix, the sum itself, another order, a scalar that is added.
-            [binary(Add, 0, 2)],
+            // The sum itself, another order, a scalar that is added.
             [binary(Add, 0, 0)],
             [binary(Sub, 0, 1)],
             [binary(Maximum, 3, 0)],
@@ -207,6 +230,10 @@ mod tests {
         let (has, rest) = plan(&[binary(Maximum, 0, 3), binary(Add, 5, 1)]);
         assert_eq!(has, TailPlan { low: Some(0), ..none });
         assert_eq!(rest, Some(vec![binary(Add, 0, 1)]));
+        // A matrix that lies otherwise.
+        let (across, mut extra) = body(&[binary(Add, 0, 2)]);
+        extra[1].strides = [1, 2].into_iter().collect();
+        assert_eq!(TailPlan::cut(&across, &extra), (none, Some(across.clone())));
         // What else is stored is not overwritten.
         let (mut body, extra) = body(&[binary(Add, 0, 1)]);
         body.outputs = vec![0, 5];
@@ -219,7 +246,7 @@ mod tests {
             let [a, b, c, d] = x.to_ne_bytes();
             [a, b, c, d, 0, 0, 0, 0]
         };
-        let plan = TailPlan { bias: None, low: Some(0), high: Some(1), is_high_first: false };
+        let plan = TailPlan { low: Some(0), high: Some(1), ..TailPlan::default() };
         let scalars = [bytes(2.0), bytes(1.0)];
         let args = plan.args(&[], &scalars);
         assert_eq!((args.low, args.high), (Some(1.0), Some(1.0)));

@@ -27,8 +27,7 @@ fn check(family: Family) {
             names.any(|name| reason.ends_with(&format!("no kernel of {name}")))
         };
         let on_cpu = |reason: &str| device.kind == DeviceKind::Wgpu && is_factor(reason);
-        let is_slow = matches!(family, Family::Sort | Family::Scan);
-        let share = if is_slow { share::small_share } else { share::share };
+        let share = share::of(family);
         assert_part(device, family, share, |reason| on_cpu(reason) || reason.contains("float64"));
     }
 }

@@ -11,7 +11,7 @@ use cupola_gpu::wgpu::{Restrictions, restrict};
 use cupola_suite::{Family, assert_part};
 
 fn check(family: Family) {
-    let share = if family == Family::Sort { share::small_share } else { share::share };
+    let share = share::of(family);
     restrict(Restrictions {
         no_subgroups: true,
         no_int16: true,

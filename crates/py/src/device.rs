@@ -243,6 +243,15 @@ pub fn on<R>(stream: Option<On>, f: impl FnOnce() -> PyResult<R>) -> PyResult<R>
     }
 }
 
+/// As [`on`] for what evaluates arrays, since its shape depends on values: other threads of Python run meanwhile.
+pub fn evaluating<R: Send>(
+    py: Python<'_>,
+    stream: Option<On>,
+    f: impl FnOnce() -> PyResult<R> + Send,
+) -> PyResult<R> {
+    py.detach(|| on(stream, f))
+}
+
 /// The streams that were made the defaults of their devices.
 static DEFAULTS: Mutex<Option<HashMap<Device, u16>>> = Mutex::new(None);
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
 use crate::array::PyArray;
-use crate::device::{On, on};
+use crate::device::{On, evaluating, on};
 use crate::dtype::Dtype;
 use crate::operand::{
     Arr, Arrays, Axis, AxisList, Count, NamedAxes, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg,
@@ -237,8 +237,8 @@ pub fn argsort(a: Arr, axis: OneAxis, stream: Option<On>) -> PyResult<PyArray> {
 ///            [1, 0]], dtype=int32)
 #[pyfunction(name = "argwhere")]
 #[pyo3(signature = (a, *, stream = None), text_signature = "(a, *, stream=None)")]
-pub fn argwhere(a: Arr, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::argwhere(&a)))
+pub fn argwhere(py: Python<'_>, a: Arr, stream: Option<On>) -> PyResult<PyArray> {
+    evaluating(py, stream, || give(ops::argwhere(&a)))
 }
 
 /// Converts each element to `dtype`: to bool by ≠ 0, between integers by wrapping, from float to
@@ -276,13 +276,14 @@ pub fn astype(a: Arr, dtype: Dtype, stream: Option<On>) -> PyResult<PyArray> {
 #[pyfunction(name = "bincount")]
 #[pyo3(signature = (a, weights = None, minlength = Count(0), *, stream = None), text_signature = "(a, weights=None, minlength=0, *, stream=None)")]
 pub fn bincount(
+    py: Python<'_>,
     mut a: Arr,
     mut weights: Option<Arr>,
     minlength: Count,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     keep_doubles([&mut a].into_iter().chain(&mut weights));
-    on(stream, || give(ops::bincount(&a, weights.as_deref(), minlength.0)))
+    evaluating(py, stream, || give(ops::bincount(&a, weights.as_deref(), minlength.0)))
 }
 
 /// The bits set in both; on bool, logical and.
@@ -1283,9 +1284,14 @@ pub fn masked_fill(mut a: Arr, mut mask: Arr, value: Opd, stream: Option<On>) ->
 ///     array([1, 3], dtype=int32)
 #[pyfunction(name = "masked_select")]
 #[pyo3(signature = (a, mask, *, stream = None), text_signature = "(a, mask, *, stream=None)")]
-pub fn masked_select(mut a: Arr, mut mask: Arr, stream: Option<On>) -> PyResult<PyArray> {
+pub fn masked_select(
+    py: Python<'_>,
+    mut a: Arr,
+    mut mask: Arr,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
     keep_doubles([&mut a, &mut mask]);
-    on(stream, || give(ops::masked_select(&a, &mask)))
+    evaluating(py, stream, || give(ops::masked_select(&a, &mask)))
 }
 
 /// The matrix product over the last two axes.
@@ -1797,12 +1803,13 @@ pub fn repeat(array: Arr, repeats: Count, axis: OneAxis, stream: Option<On>) -> 
 #[pyfunction(name = "repeat_interleave")]
 #[pyo3(signature = (a, repeats, axis = Axis::all(), *, stream = None), text_signature = "(a, repeats, axis=None, *, stream=None)")]
 pub fn repeat_interleave(
+    py: Python<'_>,
     a: Arr,
     repeats: Opd,
     axis: Axis,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
-    on(stream, || give(ops::repeat_interleave(&a, &repeats, axis.0)))
+    evaluating(py, stream, || give(ops::repeat_interleave(&a, &repeats, axis.0)))
 }
 
 /// The elements, in row-major order, under another shape; one size may be −1: what is left.
@@ -3508,7 +3515,7 @@ macro_rules! docs {
 (random::choice) => { "\nExample:\n    >>> x = mx.random.choice(4, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() < 4)\n    (True, True)\n    >>> mx.sort(mx.random.choice(mx.array([2, 4, 8]), (3,), replace=False))\n    array([2, 4, 8], dtype=int32)" };
 (random::dirichlet) => { "Vectors of the Dirichlet distribution: positive numbers whose sum is 1.\n\nShapes:\n`alpha` has the parameters along its last axis; its other axes broadcast to `shape`, which that axis follows.\n\nDtypes:\nAs `gamma`.\n\nErrors:\nWhere `alpha` has no axis, and as `gamma`.\n\nExample:\n    >>> mx.random.dirichlet(mx.array([1.0, 2.0, 3.0]), (5,)).shape\n    (5, 3)" };
 (random::exponential) => { "Numbers of the exponential distribution of mean 1: −ln(1 − u) with u even over [0, 1).\n\nErrors:\nWhere `dtype` is not a float.\n\nExample:\n    >>> mx.random.exponential((100,), scale=2.0).min().item() >= 0\n    True" };
-(random::gamma) => { "Numbers of the gamma distribution with the shape parameter `a` and scale 1.\n\nShapes:\n`a` broadcasts to `shape`.\n\nDtypes:\nHalf types are drawn in `float32`. Of an array's negative parameters the numbers are NaN. They have no derivative by\nthe parameter.\n\nErrors:\nWhere `dtype` is not a float, and for a plain number that is not positive.\n\nExample:\n    >>> mx.random.gamma(2.5, (100,)).min().item() > 0\n    True" };
+(random::gamma) => { "Numbers of the gamma distribution with the shape parameter `a` and scale 1.\n\nShapes:\n`a` broadcasts to `shape`.\n\nDtypes:\nHalf types are drawn in `float32`. Of an array's negative parameters the numbers are NaN.\n\nDerivatives:\nBy the parameter: that of the quantile that a number is, at its probability (M. Figurnov, S. Mohamed, A. Mnih,\n*Implicit reparameterization gradients*, 2018).\n\nErrors:\nWhere `dtype` is not a float, and for a plain number that is not positive.\n\nExample:\n    >>> mx.random.gamma(2.5, (100,)).min().item() > 0\n    True" };
 (random::geometric) => { "How many trials it takes until one succeeds that does so with probability `p`: numbers of the geometric\ndistribution, from 1 on.\n\nShapes:\n`p` broadcasts to `shape`.\n\nDtypes:\nThey are drawn in `float32`. Where an array's probability is not within (0, 1] the number is −1.\n\nErrors:\nWhere `dtype` is not an integer type, and for a plain number that is not within (0, 1].\n\nExample:\n    >>> mx.random.geometric(0.5, (100,)).min().item() >= 1\n    True" };
 (random::gumbel) => { "Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).\n\nExample:\n    >>> mx.random.gumbel((2, 3)).shape\n    (2, 3)" };
 (random::key) => { "\nExample:\n    >>> mx.random.key(0)\n    array([0, 0], dtype=uint32)" };

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::array::PyArray;
-use crate::device::{On, on};
+use crate::device::{On, evaluating, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
@@ -447,6 +447,7 @@ pub fn geometric(
     a, shape = None, replace = true, p = None, axis = 0, key = None, stream = None
 ))]
 pub fn choice(
+    py: Python<'_>,
     a: &Bound<'_, PyAny>,
     shape: Option<ShapeArg>,
     replace: bool,
@@ -457,7 +458,7 @@ pub fn choice(
 ) -> PyResult<PyArray> {
     let shape = or_scalar(shape);
     if let Ok(count) = a.extract::<Count>() {
-        return on(stream, || {
+        return evaluating(py, stream, || {
             let places = random::choice(count.0, shape, replace, p.as_deref(), key.as_deref());
             give(places.and_then(|places| ops::astype(&places, DType::I32)))
         });
@@ -467,7 +468,7 @@ pub fn choice(
         return Err(wrong_value("choice: an array has an axis to draw along"));
     }
     let count = crate::ops::shape::size_of(&x, axis);
-    on(stream, || {
+    evaluating(py, stream, || {
         let places = random::choice(count, shape, replace, p.as_deref(), key.as_deref());
         give(places.and_then(|places| ops::take(&x, &places, axis)))
     })
@@ -477,6 +478,7 @@ pub fn choice(
 #[pyfunction]
 #[pyo3(signature = (mean, cov, shape = None, dtype = None, key = None, stream = None))]
 pub fn multivariate_normal(
+    py: Python<'_>,
     mean: Arr,
     cov: Arr,
     shape: Option<ShapeArg>,
@@ -488,5 +490,5 @@ pub fn multivariate_normal(
         return Err(wrong_value("[multivariate_normal] dtype must be float32."));
     }
     let shape = or_scalar(shape);
-    on(stream, || give(random::multivariate_normal(&mean, &cov, shape, key.as_deref())))
+    evaluating(py, stream, || give(random::multivariate_normal(&mean, &cov, shape, key.as_deref())))
 }

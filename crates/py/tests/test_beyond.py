@@ -153,6 +153,8 @@ def test_gamma_functions():
     poles = np.array(cc.digamma(cc.array([0.0, -0.0, -1.0, -2.0])))
     assert poles[0] == -np.inf and poles[1] == np.inf and np.isnan(poles[2:]).all()
     assert np.array(cc.lgamma(cc.array([0.0, -0.0, -1.0, -2.0, -np.inf, np.inf]))).tolist() == [np.inf] * 6
+    slopes = [cc.grad(cc.lgamma)(cc.array(end)).item() for end in (np.inf, -np.inf)]
+    assert slopes[0] == np.inf and np.isnan(slopes[1])
 
 
 def test_gamma_functions_in_double():

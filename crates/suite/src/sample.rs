@@ -47,7 +47,7 @@ pub struct Sample {
     pub accuracy: Accuracy,
     /// Whether only devices run it that make kernels at once.
     pub cheap_kernels: bool,
-    /// What its elements are of the inputs' elements, where all have one shape and that is known.
+    /// What its elements are of those of the inputs of its shape, where that is known.
     pub formula: Option<fn(&[f64]) -> f64>,
     /// What its vjp is in float64, where that is known and differences are not.
     pub slopes: Option<Slopes>,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Bound;
 use super::parse::Source;
 use super::table::{
-    ALIASES, Argument, Kind, METHODS, SURFACE, is_real, module_docs, stream_by_position,
+    ALIASES, Argument, Kind, METHODS, SURFACE, evaluates, is_real, module_docs, stream_by_position,
     takes_numbers,
 };
 
@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyModule;
 
 use crate::array::PyArray;
-use crate::device::{On, on};
+use crate::device::{On, evaluating, on};
 use crate::dtype::Dtype;
 use crate::operand::{
     Arr, Arrays, Axis, AxisList, Count, NamedAxes, Numeric, OneAxis, Opd, Real, ShapeArg, SizesArg, Small, give,
@@ -219,11 +219,15 @@ fn write_function(out: &mut String, function: &Bound, arguments: &[Argument]) {
     let call = arguments.iter().map(passed).collect::<Vec<_>>().join(", ");
     let call = format!("{}({call})", function.function.path);
     let call = if fallible { call } else { format!("Ok({call})") };
+    let (python, runs) = match evaluates(&function.module, name) {
+        true => ("py: Python<'_>, ", "evaluating(py, stream,"),
+        false => ("", "on(stream,"),
+    };
     let _ = writeln!(
         out,
         "#[pyfunction(name = \"{name}\")]
          #[pyo3(signature = ({rust}), text_signature = \"({shown})\")]
-         pub fn {}({}) -> PyResult<{}> {{ {meeting} on(stream, || give({call})) }}\n",
+         pub fn {}({python}{}) -> PyResult<{}> {{ {meeting} {runs} || give({call})) }}\n",
         function.path,
         parameters(arguments, meeting.contains("keep_doubles"))
             .replace(": Arr,", &format!(": {array},")),

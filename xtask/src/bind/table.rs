@@ -227,6 +227,14 @@ const SKIPPED: &str = "arange_in index at_set at_add at_multiply at_max at_min g
     linalg::lstsq_full quantize_microscaling dequantize_microscaling round_microscaling \
     random::state random::set_state random::shuffle random::permutation random::randint_between";
 
+/// What evaluates its arguments, since its shape depends on their values.
+const EVALUATES: &str = "argwhere bincount masked_select repeat_interleave";
+
+/// Whether a function evaluates its arguments.
+pub fn evaluates(module: &str, name: &str) -> bool {
+    module.is_empty() && EVALUATES.split_whitespace().any(|n| n == name)
+}
+
 /// What Python calls an operation.
 pub fn python_name(op: &str) -> &str {
     if op == "where_" { "where" } else { op }

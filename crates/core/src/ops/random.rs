@@ -15,6 +15,7 @@
 //! ```
 
 mod distributions;
+mod gamma;
 mod multivariate;
 
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};

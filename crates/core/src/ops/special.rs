@@ -220,7 +220,11 @@ pub fn lgamma(x: &Array) -> Result<Array> {
         let out = where_(&logical_or(&isinf(x)?, &is_pole)?, f64::INFINITY, &out)?;
         // At ∞ the slope is infinite, too.
         let at_end = equal(x, f64::INFINITY)?;
-        where_(&at_end, &square(&where_(&at_end, x, 0)?)?, &out)
+        let out = where_(&at_end, &square(&where_(&at_end, x, 0)?)?, &out)?;
+        // At −∞ it is NaN, as that of √eˣ there: 0/0.
+        let at_start = equal(x, f64::NEG_INFINITY)?;
+        let start = where_(&at_start, x, 0)?;
+        where_(&at_start, &add(&square(&start)?, &sqrt(&exp(&start)?)?)?, &out)
     })
 }
 

@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use cupola_core::prim::ConvRole;
 
-use crate::simd::{Bias, Element, Isa, Out, Scratch, Tail, Then, Tiled, ToPoints};
+use crate::simd::{Bias, Element, Isa, Out, Residual, Scratch, Tail, Then, Tiled, ToPoints};
 
 use channels::Channels;
 use depthwise::Depthwise;
@@ -71,6 +71,8 @@ pub type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
 pub struct ConvTail<'a, A> {
     /// What is added: an element for each output channel.
     pub bias: Option<&'a [A]>,
+    /// What is added then.
+    pub residual: Option<Residual<A>>,
     /// What no result is below.
     pub low: Option<A>,
     /// What no result is above.
@@ -83,15 +85,40 @@ pub struct ConvTail<'a, A> {
 
 impl<A> Default for ConvTail<'_, A> {
     fn default() -> Self {
-        ConvTail { bias: None, low: None, high: None, then: None }
+        ConvTail { bias: None, residual: None, low: None, high: None, then: None }
     }
 }
 
 impl<'a, A: Copy> ConvTail<'a, A> {
     /// The tail of sums whose bias is this one, if there is any.
     fn with(&self, bias: impl FnOnce(&[A]) -> Bias<A>) -> Tail<'a, A> {
-        let ConvTail { low, high, then, .. } = *self;
-        Tail { bias: self.bias.map_or(Bias::None, bias), low, high, then }
+        let ConvTail { residual, low, high, then, .. } = *self;
+        Tail { bias: self.bias.map_or(Bias::None, bias), residual, low, high, then }
+    }
+}
+
+impl<A: Tiled> ConvTail<'_, A> {
+    /// Does what follows the bias to results that are stored, of sums whose type is that of results.
+    ///
+    /// # Safety
+    /// The residual has an element for each.
+    unsafe fn end<T: Element<Acc = A>>(&self, results: &mut [T]) {
+        for result in results {
+            let mut x = result.to_acc();
+            if let Some(residual) = &self.residual {
+                // SAFETY: the caller vouches for the residual.
+                x = x + unsafe { *residual.at((&raw const *result).cast()) };
+            }
+            // NaN stays, and where both are equal the bound is the result.
+            let is_nan = |x: A| x.partial_cmp(&x).is_none();
+            if let Some(low) = self.low {
+                x = if x > low || is_nan(x) { x } else { low };
+            }
+            if let Some(high) = self.high {
+                x = if x < high || is_nan(x) { x } else { high };
+            }
+            *result = T::from_acc(x);
+        }
     }
 }
 
@@ -228,6 +255,18 @@ impl<T: Element + ToPoints> PackedConv<T> {
         match &self.path {
             Path::Winograd(winograd, w) => {
                 return winograd.run(&self.geometry, x, w, out, tail, epilogue);
+            }
+            Path::Images(images, w) if tail.residual.is_some() => {
+                // Sums are not where they are stored while they are in registers.
+                let rest = |range: Range<usize>| {
+                    // SAFETY: the path calls this for parts that are final, each once.
+                    unsafe { tail.end(out.slice(range.clone())) };
+                    if let Some(f) = epilogue {
+                        f(range);
+                    }
+                };
+                let bias = ConvTail { bias: tail.bias, ..ConvTail::default() };
+                images.run(&self.geometry, x, w, out, bias, Some(&rest));
             }
             Path::Images(images, w) => images.run(&self.geometry, x, w, out, tail, epilogue),
             Path::Channels(channels, w) => channels.run(&self.geometry, x, w, out, tail, epilogue),

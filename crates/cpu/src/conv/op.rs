@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use super::{ConvProblem, ConvTail, PackedConv, conv, conv_direct};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::{Element, Out, Then, ToPoints};
+use crate::simd::{Element, Out, Residual, Then, ToPoints};
 use crate::tail::TailArgs;
 use crate::threads::num_threads;
 
@@ -116,11 +116,12 @@ unsafe fn tail<'a, A: Copy>(
     kernel: &ConvKernel,
     finish: &Finish<'a>,
     then: Option<Then<'a, A>>,
+    out: *const A,
 ) -> ConvTail<'a, A> {
     if !kernel.has_tail() {
         return ConvTail::default();
     }
-    let TailArgs { bias, low, high, .. } = finish.tail;
+    let TailArgs { bias, residual, low, high, .. } = finish.tail;
     // SAFETY: a kernel with a tail has elements of `float32`, and so has `A`.
     let number = |x: f32| unsafe { *(&raw const x).cast::<A>() };
     let channels = match kernel.role {
@@ -129,7 +130,8 @@ unsafe fn tail<'a, A: Copy>(
     };
     // SAFETY: the caller vouches for the bias.
     let bias = bias.map(|bias| unsafe { std::slice::from_raw_parts(bias.cast::<A>(), channels) });
-    ConvTail { bias, low: low.map(number), high: high.map(number), then }
+    let residual = residual.map(|residual| Residual::new(residual.cast::<A>(), out));
+    ConvTail { bias, residual, low: low.map(number), high: high.map(number), then }
 }
 
 /// Weights that were seen before are packed once for as long as they are in their memory.
@@ -155,7 +157,8 @@ unsafe fn product<T: Element + ToPoints>(
                 then(first.cast(), step, count, width);
             }
         });
-        let tail = tail(kernel, &finish, then.as_ref().map(|then| then as Then<'_, T::Acc>));
+        let then = then.as_ref().map(|then| then as Then<'_, T::Acc>);
+        let tail = tail(kernel, &finish, then, io.outputs[0].cast());
         let a = kernel.a.dense(io.inputs[0])?;
         let a = a.slice(a_len);
         if let Some((_, Lookup::Have(packed))) = &found

@@ -1,7 +1,7 @@
 //! Every role against the definition in f64, over a sweep of parameters.
 
 use super::*;
-use crate::simd::{Level, Real, with_isa_limit};
+use crate::simd::{Level, Real, Residual, with_isa_limit};
 use crate::threads::with_threads;
 use half::{bf16, f16};
 use std::cell::Cell;
@@ -142,13 +142,19 @@ fn check_tail<T: Element + ToPoints>(
         return;
     }
     let bias: Vec<T::Acc> = (0..channels).map(number).collect();
+    let residual: Vec<T::Acc> = (0..plain.len()).map(|i| number(i + 3)).collect();
     let (low, high) = (number(1), number(2));
-    for tail in [
-        ConvTail { bias: Some(&bias), ..ConvTail::default() },
-        ConvTail { low: Some(low), then: Some(&twice::<T::Acc>), ..ConvTail::default() },
-        ConvTail { bias: Some(&bias), low: Some(low), high: Some(high), then: None },
+    let bounds = ConvTail { low: Some(low), high: Some(high), ..ConvTail::default() };
+    for (tail, has_residual) in [
+        (ConvTail { bias: Some(&bias), ..ConvTail::default() }, false),
+        (ConvTail { high: None, then: Some(&twice::<T::Acc>), ..bounds }, false),
+        (ConvTail { bias: Some(&bias), ..bounds }, false),
+        (ConvTail::default(), true),
+        (ConvTail { bias: Some(&bias), then: Some(&twice::<T::Acc>), ..bounds }, true),
     ] {
         let mut out = vec![T::default(); plain.len()];
+        let beside = Residual::new(residual.as_ptr(), out.as_ptr().cast());
+        let tail = ConvTail { residual: has_residual.then_some(beside), ..tail };
         // Either the tail or the epilogue doubles.
         let at = Out::new(&mut out);
         let epilogue = |range: Range<usize>| {
@@ -161,6 +167,9 @@ fn check_tail<T: Element + ToPoints>(
         conv(p, role, a, b, at, tail, epilogue);
         for (at, (&sum, got)) in plain.iter().zip(&out).enumerate() {
             let mut want = tail.bias.map_or(sum, |bias| sum + bias[at % channels]);
+            if has_residual {
+                want += residual[at];
+            }
             if let Some(low) = tail.low
                 && want <= low
             {

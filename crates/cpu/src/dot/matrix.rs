@@ -61,7 +61,7 @@ pub(super) unsafe fn product<T: Factor>(
     let pass = depth.div_ceil(passes.max(1)).max(1);
     let in_place = reads_in_place::<T>(p, split.rows.first().copied().unwrap_or(0));
     let blocking = Blocking { isa, p, set, split, steps, depth, pass, in_place };
-    let mut tail = T::tail(&finish.tail);
+    let mut tail = T::tail(&finish.tail, out.as_ptr());
     let mut spread;
     if let Bias::Lanes(bias) = tail.bias {
         // Tiles read whole vectors of it.

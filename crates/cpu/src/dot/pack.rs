@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 
 use crate::simd::{
-    Bias, Element, Isa, Kernel, Level, Rows, Scratch, Tail, TileFn, Tiled, Transpose, dispatch,
-    pair_kernel,
+    Bias, Element, Isa, Kernel, Level, Residual, Rows, Scratch, Tail, TileFn, Tiled, Transpose,
+    dispatch, pair_kernel,
 };
 use crate::tail::TailArgs;
 
@@ -63,8 +63,8 @@ pub(super) trait Factor: Element {
         Self::Acc::kernel(isa, rows, vectors, at)
     }
 
-    /// What these arguments ask for, of a kernel with a tail: those of `f32` have one.
-    fn tail<'a>(args: &TailArgs<'a>) -> Tail<'a, Self::Acc> {
+    /// What these arguments ask for, of a kernel with a tail that stores its sums from `out` on: those of `f32` have one.
+    fn tail<'a>(args: &TailArgs<'a>, _out: *const Self) -> Tail<'a, Self::Acc> {
         debug_assert!(args.is_none(), "sums of other types have no tail");
         Tail::NONE
     }
@@ -99,9 +99,10 @@ pub(super) trait Factor: Element {
 }
 
 impl Factor for f32 {
-    fn tail<'a>(args: &TailArgs<'a>) -> Tail<'a, f32> {
-        let TailArgs { bias, low, high, then } = *args;
-        Tail { bias: bias.map_or(Bias::None, Bias::Lanes), low, high, then }
+    fn tail<'a>(args: &TailArgs<'a>, out: *const f32) -> Tail<'a, f32> {
+        let TailArgs { bias, residual, low, high, then } = *args;
+        let residual = residual.map(|residual| Residual::new(residual, out));
+        Tail { bias: bias.map_or(Bias::None, Bias::Lanes), residual, low, high, then }
     }
 }
 

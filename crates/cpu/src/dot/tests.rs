@@ -248,6 +248,7 @@ fn tails_are_applied_once_to_every_sum() {
         let a: Vec<f32> = (0..batch * m * k).map(number).collect();
         let b: Vec<f32> = (0..batch * k * n).map(|i| number(i + 13)).collect();
         let bias: Vec<f32> = (0..n).map(|i| number(i + 29)).collect();
+        let residual: Vec<f32> = (0..batch * m * n).map(|i| number(i + 31)).collect();
         let half = |first: *mut f32, step: usize, count: usize, width: usize| {
             for row in 0..count {
                 // SAFETY: a tail is given rows that are its own.
@@ -266,11 +267,21 @@ fn tails_are_applied_once_to_every_sum() {
         for level in [Level::Portable, Level::Avx2, Level::Avx512] {
             with_isa_limit(level, || {
                 let plain = product(TailArgs::default());
-                let tail =
-                    TailArgs { bias: bias_at, low: Some(-3.0), high: Some(4.0), then: Some(&half) };
+                let tail = TailArgs {
+                    bias: bias_at,
+                    low: Some(-3.0),
+                    high: Some(4.0),
+                    then: Some(&half),
+                    ..TailArgs::default()
+                };
                 for (i, (got, sum)) in product(tail).into_iter().zip(&plain).enumerate() {
                     let want = (sum + bias[i % n]).clamp(-3.0, 4.0) * 0.5;
                     assert_eq!(got, want, "{level:?} {p:?} {i}");
+                }
+                let tail = TailArgs { residual: Some(residual.as_ptr()), ..tail };
+                for (i, (got, sum)) in product(tail).into_iter().zip(&plain).enumerate() {
+                    let want = (sum + bias[i % n] + residual[i]).clamp(-3.0, 4.0) * 0.5;
+                    assert_eq!(got, want, "residual {level:?} {p:?} {i}");
                 }
                 // A tail whose function is that of the epilogue: one of the two runs, once for each element.
                 let counts = [AtomicUsize::new(0), AtomicUsize::new(0)];

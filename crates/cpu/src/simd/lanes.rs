@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::vector::{Portable, Vector};
-use super::{Bias, Element, Isa, Level, Tail};
+use super::{Bias, Element, Isa, Level, Residual, Tail};
 
 /// Sums that are computed together: as many as need not wait for each other, and fit into registers.
 pub const TOGETHER: usize = 8;
@@ -122,7 +122,7 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>, tile: &L
         let first = s.sums.wrapping_add(tile.first * s.stride);
         let place = |p: usize| first.wrapping_add(p * tile.step * s.stride);
         if s.stride < V::LANES {
-            let sums = block::<V, P>(s, tile, 0, |p| V::load_first(p, s.stride));
+            let sums = block::<V, P>(s, tile, 0, place, |p| V::load_first(p, s.stride));
             for (p, sum) in sums.iter().enumerate() {
                 if P > FEW || p < tile.count {
                     sum.store_first(place(p), s.stride);
@@ -133,7 +133,7 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>, tile: &L
         for at in s.lanes.clone().step_by(V::LANES) {
             // The last one begins where it still fits.
             let at = at.min(s.stride - V::LANES);
-            let sums = block::<V, P>(s, tile, at, |p| V::load(p));
+            let sums = block::<V, P>(s, tile, at, place, |p| V::load(p));
             for (p, sum) in sums.iter().enumerate() {
                 if P > FEW || p < tile.count {
                     sum.store(place(p).wrapping_add(at));
@@ -144,12 +144,13 @@ unsafe fn sums_of<V: Vector, const P: usize>(s: &LaneSums<'_, V::Elem>, tile: &L
 }
 
 /// # Safety
-/// As `lane_sums`; `load` reads what is there.
+/// As `lane_sums`; `load` reads what is there, and `place` is where a sum's first lane is stored.
 #[inline(always)]
 unsafe fn block<V: Vector, const P: usize>(
     s: &LaneSums<'_, V::Elem>,
     tile: &LaneTile,
     at: usize,
+    place: impl Fn(usize) -> *mut V::Elem,
     load: impl Fn(*const V::Elem) -> V + Copy,
 ) -> [V; P] {
     // SAFETY: the caller vouches for the pointers.
@@ -174,7 +175,12 @@ unsafe fn block<V: Vector, const P: usize>(
         };
         // Each sum is a row of one vector.
         let rows = &mut *(&raw mut sums).cast::<[[V; 1]; P]>();
-        s.tail.with(bias).apply(rows, load);
+        let beside =
+            |residual: &Residual<V::Elem>, p: usize, _: usize| match P > FEW || p < tile.count {
+                true => load(residual.at(place(p).wrapping_add(at))),
+                false => V::zero(),
+            };
+        s.tail.with(bias).apply(rows, load, beside);
         sums
     }
 }

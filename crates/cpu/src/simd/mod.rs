@@ -25,7 +25,7 @@ pub use packed::{Packed, Scaled, Vectors};
 pub(crate) use prefetch::prefetch;
 pub use rows::{InRows, RowProducts};
 pub use scratch::Scratch;
-pub use tail::{Bias, Tail, Then};
+pub use tail::{Bias, Residual, Tail, Then};
 pub use tile::{
     KEPT_ROWS, MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,

@@ -2,12 +2,14 @@
 
 use super::vector::{Vector, at_least, at_most};
 
-/// `min(max(sum + bias, low), high)`, each part where it is there, and then a function; NaN stays, and a bound that
-/// is NaN makes all NaN.
+/// `min(max(sum + bias + residual, low), high)`, each part where it is there, and then a function; NaN stays, and a
+/// bound that is NaN makes all NaN.
 #[derive(Clone, Copy)]
 pub struct Tail<'t, T> {
     /// What is added.
     pub bias: Bias<T>,
+    /// What is added then.
+    pub residual: Option<Residual<T>>,
     /// What no result is below.
     pub low: Option<T>,
     /// What no result is above.
@@ -31,9 +33,33 @@ pub enum Bias<T> {
     Rows(*const T),
 }
 
+/// An array that lies as the sums do, of which each has its element added.
+#[derive(Clone, Copy, Debug)]
+pub struct Residual<T> {
+    first: *const T,
+    sums: *const T,
+}
+
+// SAFETY: the pointers are only addresses; who follows them says why that is sound.
+unsafe impl<T: Sync> Sync for Residual<T> {}
+
+impl<T> Residual<T> {
+    /// The array from `first` on beside sums that are stored from `sums` on.
+    pub fn new(first: *const T, sums: *const T) -> Self {
+        Residual { first, sums }
+    }
+
+    /// What is added to the sum that is stored here.
+    #[inline(always)]
+    pub fn at(&self, sum: *const T) -> *const T {
+        self.first.wrapping_byte_offset(sum.addr().wrapping_sub(self.sums.addr()) as isize)
+    }
+}
+
 impl<T: Copy> Tail<'_, T> {
     /// Sums are stored as they are.
-    pub const NONE: Self = Tail { bias: Bias::None, low: None, high: None, then: None };
+    pub const NONE: Self =
+        Tail { bias: Bias::None, residual: None, low: None, high: None, then: None };
 
     /// With another bias.
     pub fn with(&self, bias: Bias<T>) -> Self {
@@ -48,7 +74,8 @@ impl<T: Copy> Tail<'_, T> {
         }
     }
 
-    /// Does what is done before results are stored to `M` rows of `N` vectors; `load` loads a vector.
+    /// Does what is done before results are stored to `M` rows of `N` vectors. `load` loads a vector, and `beside` what
+    /// is added to those of a row and a vector.
     ///
     /// # Safety
     /// The instruction set of `V` is present, and the bias has elements for all lanes that are loaded, or all rows.
@@ -58,6 +85,7 @@ impl<T: Copy> Tail<'_, T> {
         &self,
         sums: &mut [[V; N]; M],
         load: impl Fn(*const T) -> V,
+        beside: impl Fn(&Residual<T>, usize, usize) -> V,
     ) {
         // SAFETY: the caller vouches for the instruction set and the pointers.
         unsafe {
@@ -77,6 +105,13 @@ impl<T: Copy> Tail<'_, T> {
                         for v in 0..N {
                             sums[m][v] = sums[m][v].add(bias);
                         }
+                    }
+                }
+            }
+            if let Some(residual) = &self.residual {
+                for m in 0..M {
+                    for v in 0..N {
+                        sums[m][v] = sums[m][v].add(beside(residual, m, v));
                     }
                 }
             }

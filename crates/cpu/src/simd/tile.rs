@@ -190,19 +190,29 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
         let mut sums = [[V::zero(); N]; M];
+        let place = |m: usize, v: usize| t.c.wrapping_add(m * t.c_step + v * V::LANES);
+        let load = |v: usize, from: *const V::Elem| {
+            let whole = v + 1 < N || t.last >= V::LANES;
+            if whole { V::load(from) } else { V::load_first(from, t.last) }
+        };
         if t.add {
             for (m, sums) in sums.iter_mut().enumerate() {
                 for (v, sum) in sums.iter_mut().enumerate() {
-                    let from = t.c.add(m * t.c_step + v * V::LANES);
-                    let whole = v + 1 < N || t.last >= V::LANES;
-                    *sum = if whole { V::load(from) } else { V::load_first(from, t.last) };
+                    *sum = load(v, place(m, v));
                 }
             }
         }
-        // While they are summed the memory for them comes.
+        // While they are summed the memory for them comes, and what is added to them.
         for m in 0..if t.add { 0 } else { M } {
             for v in 0..N {
-                prefetch_to_write(t.c.wrapping_add(m * t.c_step + v * V::LANES));
+                prefetch_to_write(place(m, v));
+            }
+        }
+        if let Some(residual) = &t.tail.residual {
+            for m in 0..M {
+                for v in 0..N {
+                    prefetch(residual.at(place(m, v)));
+                }
             }
         }
         let mut rows = [0; M];
@@ -246,7 +256,7 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
                 b = b.wrapping_add(t.b_step);
             }
         }
-        t.tail.apply(&mut sums, |p| V::load(p));
+        t.tail.apply(&mut sums, |p| V::load(p), |r, m, v| load(v, r.at(place(m, v))));
         for (m, sums) in sums.iter().enumerate() {
             let c = t.c.add(m * t.c_step);
             for v in 0..N - 1 {

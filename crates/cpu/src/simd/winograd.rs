@@ -12,7 +12,7 @@
 use half::{bf16, f16};
 
 use super::vector::{Load, Portable, Vector};
-use super::{Element, Isa, Level, Real, Tail};
+use super::{Element, Isa, Level, Real, Residual, Tail};
 
 /// Points at which a tile of two by two outputs is multiplied.
 pub const POINTS: usize = 16;
@@ -173,8 +173,16 @@ unsafe fn point_sums<V: Vector>(s: PointSums<'_, V::Elem>) -> bool {
                     std::array::from_fn(|row| along(std::array::from_fn(|c| columns[c][row])));
                 let mut sums = [[top[0]], [top[1]], [bottom[0]], [bottom[1]]];
                 all = sums.iter().fold(all, |all, [sum]| sum.maximum(all));
-                s.tail.of_lanes_from(at).apply(&mut sums, |p| V::load(p));
                 let left = s.channels - at;
+                let beside = |residual: &Residual<V::Elem>, m: usize, _: usize| {
+                    let from = residual.at(tile[m].wrapping_add(at));
+                    match tile[m].is_null() {
+                        true => V::zero(),
+                        false if left >= V::LANES => V::load(from),
+                        false => V::load_first(from, left),
+                    }
+                };
+                s.tail.of_lanes_from(at).apply(&mut sums, |p| V::load(p), beside);
                 for ([sum], &to) in sums.into_iter().zip(tile) {
                     if to.is_null() {
                     } else if left >= V::LANES {

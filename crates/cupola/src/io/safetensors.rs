@@ -129,6 +129,10 @@ fn header(
 
 /// Reads every tensor of a file, and its metadata.
 ///
+/// # Dtypes
+/// Numbers of 8 bits with four of exponent (`F8_E4M3`) come as `uint8`, which [`from_fp8`](crate::ops::from_fp8) takes,
+/// and so do powers of two (`F8_E8M0`), which are scales. `F8_E5M2`, `F8_E4M3FNUZ` and `F8_E5M2FNUZ` come as `float16`.
+///
 /// # Errors
 /// Where the file cannot be read, is cut short or damaged, or holds a dtype that arrays do not have;
 /// the text names the file and the place in it.

@@ -1,24 +1,31 @@
 //! Which part of the suite a GPU's tests run.
 
 use cupola_core::DType;
+use cupola_suite::Family;
 
-/// Whether sample `number` runs in `dtype`. Kernels take long to make on a GPU in software, so each
-/// sample runs in `float32` and in every fourth of the other dtypes; `CUPOLA_SUITE=all` runs all, as
-/// `cupola selftest` does.
-pub fn share(number: usize, dtype: DType) -> bool {
-    all() || dtype == DType::F32 || (dtype as usize) % 4 == number % 4
+/// Whether a family's sample of a number runs in a dtype. Kernels take long to make on a GPU in software;
+/// `CUPOLA_SUITE=all` runs all, as `cupola selftest` does.
+pub fn of(family: Family) -> fn(usize, DType) -> bool {
+    let kernels_take_seconds = matches!(
+        family,
+        Family::Sort | Family::Scan | Family::Conv | Family::Attention | Family::Quantized
+    );
+    match std::env::var_os("CUPOLA_SUITE").is_some_and(|value| value == "all") {
+        true => |_, _| true,
+        false if kernels_take_seconds => small,
+        false => usual,
+    }
 }
 
-/// The same for families whose kernels take seconds each: every third sample in `float32`, and one in
-/// sixteen in each of the other dtypes.
-pub fn small_share(number: usize, dtype: DType) -> bool {
-    let is_drawn = match dtype {
+/// Each sample in `float32`, and in every fourth of the other dtypes.
+fn usual(number: usize, dtype: DType) -> bool {
+    dtype == DType::F32 || (dtype as usize) % 4 == number % 4
+}
+
+/// Every third sample in `float32`, and one in sixteen in each of the other dtypes.
+fn small(number: usize, dtype: DType) -> bool {
+    match dtype {
         DType::F32 => number.is_multiple_of(3),
         other => other as usize % 16 == number % 16,
-    };
-    all() || is_drawn
-}
-
-fn all() -> bool {
-    std::env::var_os("CUPOLA_SUITE").is_some_and(|value| value == "all")
+    }
 }

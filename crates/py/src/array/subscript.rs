@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use super::PyArray;
+use crate::device::evaluating;
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Opd, give};
@@ -168,8 +169,13 @@ impl PyArray {
         if arg.is_instance_of::<PyInt>() && !arg.is_instance_of::<PyBool>() {
             return give(ops::index(&self.get(), &[at(arg)?]));
         }
-        let items = items(arg)?;
-        give(ops::index(&self.get(), &items))
+        let (x, items) = (self.get(), items(arg)?);
+        let has_mask = |item: &S| matches!(item, S::Array(array) if array.dtype() == DType::Bool);
+        match items.iter().any(has_mask) {
+            // How many elements a mask names is known from its values.
+            true => evaluating(arg.py(), None, || give(ops::index(&x, &items))),
+            false => give(ops::index(&x, &items)),
+        }
     }
 
     fn __setitem__(&self, arg0: &Bound<'_, PyAny>, arg1: Opd) -> PyResult<()> {

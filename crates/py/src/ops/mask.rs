@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::array::PyArray;
-use crate::device::{On, on};
+use crate::device::{On, evaluating, on};
 use crate::error::raise;
 use crate::generated::docs;
 use crate::operand::{Arr, Count, give};
@@ -14,7 +14,7 @@ use crate::operand::{Arr, Count, give};
 #[pyfunction]
 #[pyo3(signature = (a, *, stream = None))]
 pub fn nonzero<'py>(py: Python<'py>, a: Arr, stream: Option<On>) -> PyResult<Bound<'py, PyTuple>> {
-    let places = on(stream, || ops::nonzero(&a).map_err(raise))?;
+    let places = evaluating(py, stream, || ops::nonzero(&a).map_err(raise))?;
     PyTuple::new(py, places.into_iter().map(PyArray::new))
 }
 

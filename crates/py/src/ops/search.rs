@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::array::PyArray;
-use crate::device::{On, on};
+use crate::device::{On, evaluating, on};
 use crate::error::{raise, wrong_value};
 use crate::generated::docs;
 use crate::operand::{Arr, Count, Opd, give, keep_doubles};
@@ -59,11 +59,9 @@ pub fn unique<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let fill_value = fill_value.map(|v| v.beside(a.dtype())).transpose()?;
     // Without a size it is computed how many there are.
-    let found = py.detach(|| {
-        on(stream, || {
-            let fill = fill_value.as_ref().map(Operand::from);
-            ops::unique(&a, size.map(|size| size.0), fill).map_err(raise)
-        })
+    let found = evaluating(py, stream, || {
+        let fill = fill_value.as_ref().map(Operand::from);
+        ops::unique(&a, size.map(|size| size.0), fill).map_err(raise)
     })?;
     let parts = [
         (true, found.values),

@@ -1,6 +1,6 @@
 //! Functions that make, join, choose and place elements.
 
-use cupola_core::{DType, ops};
+use cupola_core::{Array, DType, Result, ops};
 
 use super::{Function, any, numbers};
 use crate::sample::{Input, fixed, from, input, numbers as listed, spread, whole};
@@ -17,6 +17,73 @@ fn ties() -> Input {
 
 fn mask() -> Input {
     fixed([3, 4], DType::Bool, |i| f64::from(i % 3 == 1))
+}
+
+/// [`mask`] as values, and an input that is 0 outside of it.
+fn known_mask() -> Result<Array> {
+    let values: Vec<bool> = (0..12).map(|i| i % 3 == 1).collect();
+    Array::from_slice(&values, [3, 4])
+}
+
+fn within_mask() -> [Input; 1] {
+    [from([3, 4], |i| if i % 3 == 1 { spread(i) } else { 0.0 })]
+}
+
+/// Zeros, and `values` added at these places of the axes: `x` itself where they are the places of the mask and the
+/// elements there, each once.
+fn placed(x: &Array, places: &[Array], values: &Array) -> Result<Array> {
+    let items: Vec<ops::S> = places.iter().map(ops::S::array).collect();
+    ops::at_add(&ops::zeros_like(x)?, &items, values)
+}
+
+fn elements(x: &Array, places: &[Array]) -> Result<Array> {
+    ops::index(x, &places.iter().map(ops::S::array).collect::<Vec<_>>())
+}
+
+/// Functions whose shapes depend on values, which are known while they are recorded.
+fn of_known_values() -> Vec<Function> {
+    let marks = |x: &Array| ops::astype(&known_mask()?, x.dtype());
+    let counted = [0, 3, 1, 6, 4];
+    vec![
+        Function::new("nonzero", within_mask(), move |x| {
+            let places = ops::nonzero(&marks(&x[0])?)?;
+            placed(&x[0], &places, &elements(&x[0], &places)?)
+        })
+        .takes(numbers)
+        .is(|x| x[0])
+        .smooth(),
+        Function::new("argwhere", within_mask(), move |x| {
+            let places = ops::unstack(&ops::argwhere(&marks(&x[0])?)?, 1)?;
+            placed(&x[0], &places, &elements(&x[0], &places)?)
+        })
+        .takes(numbers)
+        .is(|x| x[0])
+        .smooth(),
+        Function::new("masked_select", within_mask(), |x| {
+            let mask = known_mask()?;
+            placed(&x[0], &ops::nonzero(&mask)?, &ops::masked_select(&x[0], &mask)?)
+        })
+        .takes(numbers)
+        .is(|x| x[0])
+        .smooth(),
+        Function::new("bincount", [input([5])], move |x| {
+            let places = Array::from_slice(&counted, [5])?;
+            ops::take(&ops::bincount(&places, Some(&x[0]), 9)?, &places, 0)
+        })
+        .is(|x| x[0])
+        .smooth(),
+        Function::new("bincount", [input([5])], |x| {
+            ops::bincount(&Array::from_slice(&[2, 0, 2, 5, 2], [5])?, Some(&x[0]), 0)
+        })
+        .case("with ties")
+        .smooth(),
+        Function::new("repeat_interleave", [input([3, 4])], |x| {
+            ops::repeat_interleave(&x[0], &Array::from_slice(&[2, 0, 1], [3])?, 0)
+        })
+        .case("by an array")
+        .takes(any)
+        .smooth(),
+    ]
 }
 
 pub(super) fn functions() -> Vec<Function> {
@@ -46,6 +113,7 @@ pub(super) fn functions() -> Vec<Function> {
     ];
     let mut all: Vec<Function> =
         moved.into_iter().map(|function| function.takes(any).smooth()).collect();
+    all.extend(of_known_values());
     all.extend([
         Function::new("index_fill", [input([3, 4]), places(2, 4)], |x| {
             ops::index_fill(&x[0], 1, &x[1], 1)

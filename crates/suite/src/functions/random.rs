@@ -67,6 +67,11 @@ pub(super) fn functions() -> Vec<Function> {
         })
         .case("of one row"),
     ];
+    let means = || [numbers([3, 2], &[-1.0, 0.0, 0.5, 2.0, -7.0])];
+    let covariances = || Array::from_slice(&[2.0f32, 0.5, 0.5, 1.0], [2, 2]);
+    all.push(drawn("random.multivariate_normal", means(), move |key, mean| {
+        random::multivariate_normal(&mean[0], &covariances()?, [3], Some(key))
+    }));
     let limits = || [numbers([5], &[-1.0, 0.0, 0.5, 2.0, -7.0])];
     all.extend([
         drawn("random.uniform", limits(), move |key, low| {

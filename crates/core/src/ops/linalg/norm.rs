@@ -66,6 +66,7 @@ pub fn norm(
         }
         let axes = listed.unwrap_or_else(|| (0..x.rank()).collect());
         match axes[..] {
+            [] if order == Order::Euclidean => abs(&inexact(x)?),
             [axis] => vector_norm(x, order, axis, keepdims),
             [row, column] => matrix_norm(x, order, (row, column), keepdims),
             _ => Err(Error::argument(

@@ -3,17 +3,17 @@
 //! What has to reject numbers draws a fixed count of candidates for each and takes the first that is accepted, so
 //! that shapes and keys depend on no values. No derivative passes to the parameters.
 
-use super::{bits, expect_float, gumbel, key_or_next, normal, permutation, split, unit};
+use super::gamma::Gamma;
+use super::{bits, expect_float, gumbel, key_or_next, permutation, split, unit};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Side;
 use crate::ops::operand::{Operand, cast, constant_like};
 use crate::ops::{
-    abs, add, argsort, cumsum, divide, equal, exp, floor, greater, greater_equal, iota, isnan,
-    less, less_equal, log, log1p, logical_and, logical_not, logical_or, multiply, negative,
-    reshape, right_shift, searchsorted, sigmoid, softmax, sqrt, square, stop_gradient, subtract,
-    unstack, where_,
+    abs, add, argsort, cumsum, divide, exp, floor, greater, greater_equal, iota, less, less_equal,
+    log, log1p, logical_and, logical_not, logical_or, multiply, negative, reshape, right_shift,
+    searchsorted, sigmoid, softmax, sqrt, square, stop_gradient, subtract, unstack, where_,
 };
 use crate::prim::record::slice_axis;
 use crate::shape::Shape;
@@ -49,12 +49,12 @@ fn expect_within(
 }
 
 /// `count` keys made of one, as arrays of their own.
-fn keys(key: Option<&Array>, count: usize) -> Result<Vec<Array>> {
+pub(super) fn keys(key: Option<&Array>, count: usize) -> Result<Vec<Array>> {
     unstack(&split(Some(&key_or_next(key)?), count)?, 0)
 }
 
 /// `shape` with a first axis of `rounds`.
-fn rounds_of(rounds: usize, shape: &Shape) -> Shape {
+pub(super) fn rounds_of(rounds: usize, shape: &Shape) -> Shape {
     [rounds].into_iter().chain(shape.iter().copied()).collect()
 }
 
@@ -76,72 +76,17 @@ pub fn exponential(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -
     cast(&abs(&log1p(&negative(&u)?)?)?, dtype)
 }
 
-/// Numbers of the gamma distribution of scale 1, in parts: each is d·r³·eᵇ.
-struct Parts {
-    d: Array,
-    r: Array,
-    b: Array,
-    /// Where the parameter is 0, and where there is no distribution.
-    is_zero: Array,
-    is_invalid: Array,
-}
-
-impl Parts {
-    fn numbers(&self) -> Result<Array> {
-        let cube = multiply(&multiply(&self.r, &self.r)?, &self.r)?;
-        self.masked(&multiply(&multiply(&self.d, &cube)?, &exp(&self.b)?)?, 0.0)
-    }
-
-    /// The logarithms: where numbers are too small for their dtype, these are not.
-    fn logarithms(&self) -> Result<Array> {
-        let main = add(&log(&self.d)?, &multiply(&log(&self.r)?, 3)?)?;
-        self.masked(&add(&main, &self.b)?, f64::NEG_INFINITY)
-    }
-
-    fn masked(&self, numbers: &Array, of_zero: f64) -> Result<Array> {
-        where_(&self.is_invalid, f64::NAN, &where_(&self.is_zero, of_zero, numbers)?)
-    }
-}
-
-/// G. Marsaglia and W. W. Tsang, *A simple method for generating gamma variables*, ACM Transactions on Mathematical
-/// Software 26 (2000): of the candidates at least 95 % are accepted, so that 8 of them fail once in 10¹⁰ times. The
-/// mode then stands for them. A shape parameter below 1 is that of one more, times u^(1/a).
-fn gamma_parts(a: &Array, shape: &Shape, dtype: DType, key: Option<&Array>) -> Result<Parts> {
-    const ROUNDS: usize = 8;
-    let keys = keys(key, 3)?;
-    let wide = dtype.accumulator();
-    let many = rounds_of(ROUNDS, shape);
-    let normals = unstack(&normal(many.clone(), wide, Some(&keys[0]))?, 0)?;
-    let evens = unstack(&unit("gamma", &many, wide, Some(&keys[1]))?, 0)?;
-    let below = less(a, 1)?;
-    let d = subtract(&where_(&below, &add(a, 1)?, a)?, 1.0 / 3.0)?;
-    let c = divide(1, &multiply(&sqrt(&d)?, 3)?)?;
-    let mut r = constant_like(&d, 1.0);
-    for (x, u) in normals.iter().zip(&evens).rev() {
-        let root = add(&multiply(&c, x)?, 1)?;
-        let inside = greater(&root, 0)?;
-        let root = where_(&inside, &root, 1)?;
-        let cube = multiply(&multiply(&root, &root)?, &root)?;
-        let bound = add(&subtract(1, &cube)?, &multiply(&log(&root)?, 3)?)?;
-        let bound = add(&multiply(&square(x)?, 0.5)?, &multiply(&d, &bound)?)?;
-        let accepted = logical_and(&inside, &less(&log(u)?, &bound)?)?;
-        r = where_(&accepted, &root, &r)?;
-    }
-    let u = subtract(1, &unit("gamma", shape, wide, Some(&keys[2]))?)?;
-    let safe = where_(&greater(a, 0)?, a, 1)?;
-    let b = where_(&below, &divide(&log(&u)?, &safe)?, 0)?;
-    let is_invalid = logical_or(&less(a, 0)?, &isnan(a)?)?;
-    Ok(Parts { d, r, b, is_zero: equal(a, 0)?, is_invalid })
-}
-
 /// Numbers of the gamma distribution with the shape parameter `a` and scale 1.
 ///
 /// # Shapes
 /// `a` broadcasts to `shape`.
 ///
 /// # Dtypes
-/// Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN. They have no derivative by
-/// the parameter.
+/// Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN.
+///
+/// # Derivatives
+/// By the parameter: that of the quantile that a number is, at its probability (M. Figurnov, S. Mohamed, A. Mnih,
+/// *Implicit reparameterization gradients*, 2018).
 ///
 /// # Errors
 /// Where `dtype` is not a float, and for a plain number that is not positive.
@@ -162,8 +107,7 @@ pub fn gamma<'a>(
     let (op, a, shape) = ("gamma", a.into(), shape.into());
     expect_float(op, dtype)?;
     expect_within(op, "the shape parameter", a, |a| a > 0.0 && a.is_finite())?;
-    let a = parameter(a, dtype, &shape)?;
-    cast(&gamma_parts(&a, &shape, dtype, key)?.numbers()?, dtype)
+    cast(&Gamma::draw(a, &shape, dtype, key)?.numbers, dtype)
 }
 
 /// Numbers of the beta distribution: X/(X + Y) with X and Y of [`gamma`] distributions with `a` and `b`.
@@ -197,9 +141,8 @@ pub fn beta<'a, 'b>(
         expect_within(op, "the parameter", one, |a| a > 0.0 && a.is_finite())?;
     }
     let keys = keys(key, 2)?;
-    let (a, b) = (parameter(a, dtype, &shape)?, parameter(b, dtype, &shape)?);
-    let x = gamma_parts(&a, &shape, dtype, Some(&keys[0]))?.logarithms()?;
-    let y = gamma_parts(&b, &shape, dtype, Some(&keys[1]))?.logarithms()?;
+    let x = Gamma::draw(a, &shape, dtype, Some(&keys[0]))?.logarithms;
+    let y = Gamma::draw(b, &shape, dtype, Some(&keys[1]))?.logarithms;
     cast(&sigmoid(&subtract(&x, &y)?)?, dtype)
 }
 
@@ -238,8 +181,8 @@ pub fn dirichlet(
         ));
     };
     let shape: Shape = shape.into().iter().copied().chain([count]).collect();
-    let alpha = parameter(alpha.into(), dtype, &shape)?;
-    cast(&softmax(&gamma_parts(&alpha, &shape, dtype, key)?.logarithms()?, -1)?, dtype)
+    let logarithms = Gamma::draw(alpha.into(), &shape, dtype, key)?.logarithms;
+    cast(&softmax(&logarithms, -1)?, dtype)
 }
 
 /// How many events come in a time in which `rate` are expected: numbers of the Poisson distribution.

@@ -115,8 +115,11 @@ def gamma(a: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dt
     `a` broadcasts to `shape`.
 
     Dtypes:
-    Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN. They have no derivative by
-    the parameter.
+    Half types are drawn in `float32`. Of an array's negative parameters the numbers are NaN.
+
+    Derivatives:
+    By the parameter: that of the quantile that a number is, at its probability (M. Figurnov, S. Mohamed, A. Mnih,
+    *Implicit reparameterization gradients*, 2018).
 
     Errors:
     Where `dtype` is not a float, and for a plain number that is not positive.
