@@ -9,8 +9,8 @@ use cupola_core::prim::ConvRole;
 use cupola_cpu::conv::{ConvProblem, ConvTail, PackedConv, conv};
 use cupola_cpu::dot::{DotElement, DotProblem, dot};
 use cupola_cpu::pool::{self, PoolProblem};
-use cupola_cpu::simd::{Element, Isa, Out, Rows, Run, Tail, Tile, Tiled};
 use cupola_cpu::threads::{num_threads, parallel_for};
+use cupola_simd::{Element, Isa, Out, Rows, Run, Tail, Tile, Tiled};
 use half::{bf16, f16};
 
 /// The least time of a call in seconds, over about `budget` seconds.

@@ -3,10 +3,10 @@
 use cupola_core::backend::Operand;
 use cupola_core::prim::ArgReduce;
 use cupola_core::{Error, Result};
+use cupola_simd::{Isa, Kernel, Out, dispatch};
 
 use crate::contiguous::{Contiguous, Source};
 use crate::op::{Finish, Io, OpKernel, by_size};
-use crate::simd::{Isa, Kernel, Out, dispatch};
 use crate::sort::rank::{Bits, Order, by_order};
 use crate::threads::parallel_for;
 

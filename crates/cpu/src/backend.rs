@@ -8,12 +8,12 @@ use cupola_core::backend::{
 use cupola_core::device::DeviceKind;
 use cupola_core::prim::Composite;
 use cupola_core::{Aval, Device, Error, Result};
+use cupola_simd::{Isa, Level};
 
 use crate::contiguous::copy_bytes;
 use crate::memory::{self, HostMemory};
 use crate::op;
 use crate::run::Prepared;
-use crate::simd::{Isa, Level};
 use crate::threads::{num_threads, watch_forks};
 
 inventory::submit! {

@@ -2,11 +2,11 @@
 
 use cupola_core::prim::Iota;
 use cupola_core::{DType, Error, Result};
+use cupola_simd::Out;
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
 
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::Out;
 use crate::threads::parallel_for;
 
 /// Elements that one chunk writes.

@@ -7,6 +7,7 @@
 mod block;
 mod mapped;
 mod pool;
+mod scratch;
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,6 +22,7 @@ use cupola_core::{Device, Error, Result};
 use block::{Block, Class};
 pub use mapped::map;
 use pool::{Pool, ThreadPool};
+pub use scratch::Scratch;
 
 /// The alignment of every block, in bytes.
 pub const ALIGN: usize = block::ALIGN;

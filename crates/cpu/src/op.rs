@@ -97,6 +97,9 @@ pub trait OpKernel: Send + Sync {
     unsafe fn run(&self, io: &Io<'_>, finish: Finish<'_>) -> Result<()>;
 }
 
+/// Called once for each part of the output, when the part is final and still in cache.
+pub type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
+
 /// What is to run on each part of an op's output when the part is final.
 #[derive(Clone, Copy, Default)]
 pub struct Finish<'a> {
@@ -104,12 +107,21 @@ pub struct Finish<'a> {
     /// where that is a function of each element: one of the two is to run.
     pub tail: TailArgs<'a>,
     /// The program, if there is one.
-    pub epilogue: Option<&'a (dyn Fn(Range<usize>) + Sync)>,
+    pub epilogue: Epilogue<'a>,
     /// Elements of the output.
     pub size: usize,
 }
 
-impl Finish<'_> {
+impl<'a> Finish<'a> {
+    /// The program, and what has it run at the end. Tasks whose parts are ranges of the output run it while these are at
+    /// hand; others leave it.
+    pub fn by_tasks(self, in_ranges: bool) -> (Epilogue<'a>, Option<Finish<'a>>) {
+        match in_ranges {
+            true => (self.epilogue, None),
+            false => (None, Some(self)),
+        }
+    }
+
     /// Runs the program on the whole output.
     pub fn all(self) {
         const CHUNK: usize = 1 << 14;

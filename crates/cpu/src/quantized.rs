@@ -8,13 +8,13 @@ use std::marker::PhantomData;
 use cupola_core::backend::Segment;
 use cupola_core::prim::QuantizedDot;
 use cupola_core::{DType, Error, Result};
+use cupola_simd::{Isa, Out, Packed, Scaled, Vectors};
 use half::{bf16, f16};
 
 use crate::contiguous::Contiguous;
 use crate::dot::{DotElement, DotProblem, dot};
-use crate::memory::HostMemory;
+use crate::memory::{HostMemory, Scratch};
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::{Isa, Out, Packed, Scaled, Scratch, Vectors};
 use crate::threads::{num_threads, parallel_for};
 
 /// Rows from which on the matrix is unpacked first, if it is multiplied as it is and if transposed.

@@ -5,10 +5,10 @@
 use cupola_core::Result;
 use cupola_core::backend::Operand;
 use cupola_core::prim::RandomBits;
+use cupola_simd::{Isa, Kernel, dispatch};
 
 use crate::contiguous::{Contiguous, Source};
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::{Isa, Kernel, dispatch};
 use crate::threads::parallel_for;
 
 /// Hashes that one chunk computes, two words each.

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Operand, Region, Segment};
 use cupola_core::prim::Primitive;
 use cupola_core::{Error, Result, Shape, is_row_major};
+use cupola_simd::Then;
 
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
 use crate::memory::{HostMemory, caught};
 use crate::op::{self, Finish, Io, OpKernel};
 use crate::reduce::ReduceKernel;
 use crate::rows::RowsKernel;
-use crate::simd::Then;
 use crate::tail::{TailArgs, TailPlan};
 
 /// A segment that is ready to run on the CPU.

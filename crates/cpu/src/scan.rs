@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cupola_core::backend::Operand;
 use cupola_core::prim::{Scan, ScanKind};
 use cupola_core::{DType, Error, Result};
+use cupola_simd::half::{c32_to_c64, c64_to_c32};
+use cupola_simd::{Isa, Kernel, Out, dispatch};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
 
 use crate::contiguous::{Contiguous, Source};
 use crate::math;
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::half::{c32_to_c64, c64_to_c32};
-use crate::simd::{Isa, Kernel, Out, dispatch};
 use crate::threads::parallel_for;
 
 /// Elements that one chunk of short lanes holds.

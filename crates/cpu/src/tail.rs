@@ -3,8 +3,7 @@
 use cupola_core::backend::{Body, Operand, Reg};
 use cupola_core::prim::{Binary, Elementwise};
 use cupola_core::{DType, is_row_major};
-
-use crate::simd::Then;
+use cupola_simd::Then;
 
 /// Which instructions these are: a bias and a residual are added, and results are kept above and below a scalar.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

@@ -213,6 +213,13 @@ fn pool_threads() -> usize {
 /// the steps of a plan, since to be woken takes longer than many a step.
 const AWAKE: Duration = Duration::from_micros(200);
 
+/// And for so long it keeps its core: about what lies between two steps. Given away to a thread that has much to do, a core
+/// comes back after milliseconds.
+const BUSY: Duration = Duration::from_micros(50);
+
+/// Looks between two at the clock.
+const ROUNDS: usize = 16;
+
 /// Threads that take part in other threads' jobs.
 struct Helpers {
     state: Mutex<Waiting>,
@@ -306,20 +313,24 @@ impl Helpers {
         }
     }
 
-    /// Whether a job comes before it is time to sleep. Whoever else wants the core has it.
+    /// Whether a job comes before it is time to sleep. After a while whoever else wants the core has it.
     fn look(&self) -> bool {
-        let (start, mut rounds) = (Instant::now(), 0);
-        while self.places.load(Ordering::Acquire) == 0 {
-            rounds += 1;
-            if rounds < 100 {
+        let start = Instant::now();
+        loop {
+            for _ in 0..ROUNDS {
+                if self.places.load(Ordering::Acquire) != 0 {
+                    return true;
+                }
                 std::hint::spin_loop();
-            } else if start.elapsed() < AWAKE {
-                std::thread::yield_now();
-            } else {
+            }
+            let looked = start.elapsed();
+            if looked >= AWAKE {
                 return false;
             }
+            if looked >= BUSY {
+                std::thread::yield_now();
+            }
         }
-        true
     }
 }
 

@@ -11,8 +11,8 @@ use cupola_core::device::DeviceKind;
 use cupola_core::prim::{Composite, KernelOp};
 use cupola_core::{Aval, Device, Error, Result};
 use cupola_cpu::Cpu;
-use cupola_cpu::simd::{Level, with_isa_limit};
 use cupola_cpu::threads::with_threads;
+use cupola_simd::{Level, with_isa_limit};
 use cupola_suite::{Family, assert_family};
 
 /// The CPU, watched.

@@ -31,6 +31,13 @@ impl Dtype {
     }
 }
 
+/// What the array API standard asks of this library: devices, dtypes, capabilities.
+#[doc = docs!(__array_namespace_info__)]
+#[pyfunction]
+pub fn __array_namespace_info__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("cupola.array_api")?.call_method0("__array_namespace_info__")
+}
+
 /// The dtype of a name: how pickles are read.
 #[doc = docs!(_dtype)]
 #[pyfunction]

@@ -47,6 +47,12 @@ pub fn add(a: Opd, b: Opd, stream: Option<On>) -> PyResult<PyArray> {
 
 /// `alpha·a@b + beta·c`.
 ///
+/// Shapes:
+/// As `matmul`; `c` broadcasts to the product.
+///
+/// Errors:
+/// Where the shapes do not fit, and where all are integers or bool.
+///
 /// Example:
 ///     >>> mx.addmm(mx.ones(2), mx.ones((1, 3)), mx.ones((3, 2)), beta=0.5)
 ///     array([[3.5, 3.5]], dtype=float32)
@@ -530,21 +536,34 @@ pub fn diagonal(
     on(stream, || give(ops::diagonal(&a, offset, axis1.0, axis2.0)))
 }
 
-/// The differences of neighbours along an axis, taken `n` times.
+/// The differences of neighbours along an axis, taken `n` times. What is to `prepend` and to `append` stands beside
+/// them first.
 ///
 /// Shapes:
-/// The axis gets shorter by `n`, down to 0.
+/// The axis gets shorter by `n`, down to 0. What stands beside has the other axes of `x`, or is one number for each
+/// place.
 ///
 /// Dtypes:
-/// Integers wrap; of bools it is whether they differ.
+/// All promote. Integers wrap; of bools it is whether they differ.
+///
+/// Errors:
+/// Where there is no such axis, and where shapes do not fit.
 ///
 /// Example:
 ///     >>> mx.diff(mx.array([1, 4, 9]))
 ///     array([3, 5], dtype=int32)
 #[pyfunction(name = "diff")]
-#[pyo3(signature = (a, n = Count(1), axis = Small(-1), *, stream = None), text_signature = "(a, n=1, axis=-1, *, stream=None)")]
-pub fn diff(a: Arr, n: Count, axis: Small, stream: Option<On>) -> PyResult<PyArray> {
-    on(stream, || give(ops::diff(&a, n.0, axis.0)))
+#[pyo3(signature = (a, n = Count(1), axis = Small(-1), prepend = None, append = None, *, stream = None), text_signature = "(a, n=1, axis=-1, prepend=None, append=None, *, stream=None)")]
+pub fn diff(
+    mut a: Arr,
+    n: Count,
+    axis: Small,
+    mut prepend: Option<Arr>,
+    mut append: Option<Arr>,
+    stream: Option<On>,
+) -> PyResult<PyArray> {
+    keep_doubles([&mut a].into_iter().chain(&mut prepend).chain(&mut append));
+    on(stream, || give(ops::diff(&a, n.0, axis.0, prepend.as_deref(), append.as_deref())))
 }
 
 /// The derivative of `lgamma`, ψ(x) = Γ′(x)/Γ(x): −∞ at 0, ∞ at −0, NaN at the negative integers.
@@ -3212,6 +3231,7 @@ impl PyArray {
 /// What `crates/py/docs.txt` and the operation of that name add to the documentation of a
 /// function or class written by hand.
 macro_rules! docs {
+(__array_namespace_info__) => { "\nExample:\n    >>> mx.__array_namespace_info__().default_dtypes()[\"real floating\"]\n    float32" };
 (_dtype) => { "" };
 (_restore) => { "" };
 (adaptive_avg_pool) => { "The means of parts that cover an image: as many along each spatial axis as `sizes` says, one entry for all or one an\naxis.\n\nShapes:\n`[N, input.., C]` gives `[N, sizes.., C]`. Of n parts number i has the elements from ⌊i·input/n⌋ up to\n⌈(i + 1)·input/n⌉, so that neighbours may overlap.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are summed and divided in `float32`.\n\nErrors:\nFor images without spatial axes, empty axes, and sizes of 0.\n\nExample:\n    >>> mx.adaptive_avg_pool(mx.array([[[1.0], [2.0], [3.0]]]), 2)\n    array([[[1.5],\n            [2.5]]], dtype=float32)" };
@@ -3520,7 +3540,7 @@ macro_rules! docs {
 (random::gumbel) => { "Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).\n\nExample:\n    >>> mx.random.gumbel((2, 3)).shape\n    (2, 3)" };
 (random::key) => { "\nExample:\n    >>> mx.random.key(0)\n    array([0, 0], dtype=uint32)" };
 (random::laplace) => { "Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over\n(−1, 1).\n\nExample:\n    >>> mx.random.laplace((2, 3)).shape\n    (2, 3)" };
-(random::multivariate_normal) => { "Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric\nroot of the covariances, and the means. The covariances are evaluated.\n\nShapes:\nMeans `[.., n]` and covariances `[.., n, n]` give `[.., n]`: the leading axes broadcast, also to those of `shape`, which\nhas none for n.\n\nDtypes:\nGives `float32`. No derivative passes to the covariances.\n\nErrors:\nWhere the means have no axis, the covariances are no square matrices of as many rows, not symmetric or not positive\nsemidefinite, the shapes do not broadcast, and under `compile` and `vmap` of the covariances, where there are no\nvalues.\n\nExample:\n    >>> mean, cov = mx.array([1.0, 2.0]), mx.array([[2.0, 0.5], [0.5, 1.0]])\n    >>> mx.random.multivariate_normal(mean, cov, (100,)).shape\n    (100, 2)" };
+(random::multivariate_normal) => { "Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric\nroot of the covariances, and the means. The covariances are evaluated.\n\nShapes:\nMeans `[.., n]` and covariances `[.., n, n]` give `[.., n]`: the leading axes broadcast, also to those of `shape`, which\nhas none for n.\n\nDtypes:\nGives `float32`.\n\nDerivatives:\nBy the means, and by the covariances those of their roots: 0 along what is 0 in both.\n\nErrors:\nWhere the means have no axis, the covariances are no square matrices of as many rows, not symmetric or not positive\nsemidefinite, the shapes do not broadcast, and under `compile` and `vmap` of the covariances, where there are no\nvalues.\n\nExample:\n    >>> mean, cov = mx.array([1.0, 2.0]), mx.array([[2.0, 0.5], [0.5, 1.0]])\n    >>> mx.random.multivariate_normal(mean, cov, (100,)).shape\n    (100, 2)" };
 (random::normal) => { "Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).\n\nMultiply and add for others. Of complex numbers the parts have variance ½.\n\nErrors:\nWhere `dtype` is neither float nor complex.\n\nExample:\n    >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape\n    (2, 3)" };
 (random::permutation) => { "The integers below `count` in random order, as `uint32`.\n\nExample:\n    >>> mx.sort(mx.random.permutation(4))\n    array([0, 1, 2, 3], dtype=uint32)" };
 (random::poisson) => { "How many events come in a time in which `rate` are expected: numbers of the Poisson distribution.\n\nShapes:\n`rate` broadcasts to `shape`.\n\nDtypes:\nThey are drawn in `float32`. Where an array's rate is negative or NaN the number is −1.\n\nErrors:\nWhere `dtype` is not an integer type, and for a plain number that is negative or not finite.\n\nExample:\n    >>> x = mx.random.poisson(3.0, (100,), key=mx.random.key(0))\n    >>> (0 <= x.min().item(), x.max().item() < 40)\n    (True, True)" };
@@ -3612,6 +3632,7 @@ pub fn register(name: &str, m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<crate::transform::jacobian::Jacobian>()?;
             m.add_class::<crate::transform::jacobian::Linear>()?;
             m.add_class::<crate::transform::vmap::BatchedFunction>()?;
+            m.add_function(wrap_pyfunction!(crate::dtype::__array_namespace_info__, m)?)?;
             m.add_function(wrap_pyfunction!(crate::dtype::_dtype, m)?)?;
             m.add_function(wrap_pyfunction!(crate::array::_restore, m)?)?;
             m.add_function(wrap_pyfunction!(self::abs, m)?)?;

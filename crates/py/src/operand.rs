@@ -233,12 +233,23 @@ pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
     }
     Ok(match read::operand_like(object)? {
         Some(operand) => Some(operand),
-        None if object.hasattr("__complex__")? => {
-            let value: num_complex::Complex64 = object.extract()?;
+        // As `complex` takes it.
+        None if is_complex_like(object)? => {
+            let value = object.py().get_type::<PyComplex>().call1((object,))?;
+            let value: num_complex::Complex64 = value.extract()?;
             Some(Opd::Scalar(Scalar::Complex(value.re as f32, value.im as f32)))
         }
         None => None,
     })
+}
+
+fn is_complex_like(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for name in ["__complex__", "__float__", "__index__"] {
+        if object.hasattr(name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl<'py> FromPyObject<'_, 'py> for Opd {
@@ -246,6 +257,28 @@ impl<'py> FromPyObject<'_, 'py> for Opd {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         operand(&object)?.ok_or_else(|| invalid(&object))
+    }
+}
+
+/// A key of random numbers.
+pub struct Key(Array);
+
+impl std::ops::Deref for Key {
+    type Target = Array;
+
+    fn deref(&self) -> &Array {
+        &self.0
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Key {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>() {
+            return Err(not_an_array(&object));
+        }
+        Ok(Key(object.extract::<Arr>()?.into_array()))
     }
 }
 

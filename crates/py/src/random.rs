@@ -10,7 +10,7 @@ use crate::device::{On, evaluating, on};
 use crate::dtype::Dtype;
 use crate::error::{raise, wrong_type, wrong_value};
 use crate::generated::docs;
-use crate::operand::{Arr, Count, Foreign, Given, Opd, ShapeArg, count, give};
+use crate::operand::{Arr, Count, Foreign, Given, Key, Opd, ShapeArg, count, give};
 
 fn or_f32(dtype: Option<Dtype>) -> DType {
     dtype.map_or(DType::F32, |d| d.0)
@@ -84,7 +84,7 @@ pub fn key(seed: Seed) -> PyArray {
 #[doc = docs!(random::split)]
 #[pyfunction]
 #[pyo3(signature = (key, num = 2, stream = None))]
-pub fn split(key: Arr, num: isize, stream: Option<On>) -> PyResult<PyArray> {
+pub fn split(key: Key, num: isize, stream: Option<On>) -> PyResult<PyArray> {
     let num = count(num, "num")?;
     on(stream, || give(random::split(Some(&key), num)))
 }
@@ -109,7 +109,7 @@ pub fn uniform(
     high: Option<Opd>,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let low = low.unwrap_or(Opd::Scalar(Scalar::Int(0)));
@@ -165,7 +165,7 @@ pub fn normal(
     dtype: Option<Dtype>,
     loc: Option<Opd>,
     scale: Option<Opd>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     on(stream, || {
@@ -185,7 +185,7 @@ pub fn laplace(
     dtype: Option<Dtype>,
     loc: Parameter,
     scale: Parameter,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     on(stream, || {
@@ -200,7 +200,7 @@ pub fn laplace(
 pub fn gumbel(
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     on(stream, || give(random::gumbel(or_scalar(shape), or_f32(dtype), key.as_deref())))
@@ -212,7 +212,7 @@ pub fn gumbel(
 pub fn bernoulli(
     p: Option<Opd>,
     shape: Option<ShapeArg>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let p = p.unwrap_or(Opd::Scalar(Scalar::Float(0.5)));
@@ -228,7 +228,7 @@ pub fn randint(
     high: Opd,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let dtype = dtype.map_or(DType::I32, |d| d.0);
@@ -249,7 +249,7 @@ pub fn truncated_normal(
     upper: Opd,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = shape_of(shape, [&lower, &upper])?;
@@ -268,7 +268,7 @@ pub fn categorical(
     axis: isize,
     shape: Option<ShapeArg>,
     num_samples: Option<Count>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     if shape.is_some() && num_samples.is_some() {
@@ -316,7 +316,7 @@ pub fn categorical(
 pub fn permutation(
     x: &Bound<'_, PyAny>,
     axis: isize,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     if let Ok(array) = x.cast::<PyArray>() {
@@ -344,7 +344,7 @@ pub fn exponential(
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
     scale: Option<Opd>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     on(stream, || {
@@ -366,7 +366,7 @@ pub fn gamma(
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
     scale: Option<Opd>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = own_shape(shape, &a)?;
@@ -383,7 +383,7 @@ pub fn beta(
     b: Opd,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = shape_of(shape, [&a, &b])?;
@@ -399,7 +399,7 @@ pub fn dirichlet(
     alpha: Arr,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let own = || Shape::from(&alpha.shape()[..alpha.rank().saturating_sub(1)]);
@@ -418,7 +418,7 @@ pub fn poisson(
     lam: Opd,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = own_shape(shape, &lam)?;
@@ -432,7 +432,7 @@ pub fn geometric(
     p: Opd,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = own_shape(shape, &p)?;
@@ -453,7 +453,7 @@ pub fn choice(
     replace: bool,
     p: Option<Arr>,
     axis: isize,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     let shape = or_scalar(shape);
@@ -483,7 +483,7 @@ pub fn multivariate_normal(
     cov: Arr,
     shape: Option<ShapeArg>,
     dtype: Option<Dtype>,
-    key: Option<Arr>,
+    key: Option<Key>,
     stream: Option<On>,
 ) -> PyResult<PyArray> {
     if or_f32(dtype) != DType::F32 {

@@ -640,6 +640,13 @@ def test_namespace_of_arrays():
         x.__array_namespace__(api_version="2020.12")
 
 
+def test_types_of_python_are_dtypes():
+    for kind, dtype in [(bool, xp.bool), (int, xp.int64), (float, xp.float64), (complex, xp.complex64)]:
+        made = [xp.zeros(2, dtype=kind), xp.ones(2, dtype=kind), xp.full((2,), 1, dtype=kind), xp.asarray([0, 1], dtype=kind),
+                xp.astype(xp.asarray([0, 1]), kind), xp.zeros_like(xp.asarray(1), dtype=kind)]  # fmt: skip
+        assert all(x.dtype == dtype for x in made)
+
+
 def test_info():
     info, theirs = xp.__array_namespace_info__(), strict.__array_namespace_info__()
     assert info.capabilities().keys() == theirs.capabilities().keys()

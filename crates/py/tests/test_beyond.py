@@ -134,6 +134,17 @@ def test_slopes_of_i0_where_it_is_infinite():
             assert cc.jvp(cc.i0, (x,), (cc.ones(3, kind),))[1][0].tolist() == [float("inf"), -float("inf"), float("inf")]
 
 
+def test_differences_with_what_stands_beside():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4) ** 2
+    for axis in (0, 1, -1):
+        for n in (1, 2, 7):
+            for given in ({"prepend": 0}, {"append": 5.0}, {"prepend": x, "append": x[:, :, ::-1].copy()}):
+                ours = {name: cc.array(v) if isinstance(v, np.ndarray) else v for name, v in given.items()}
+                exact(np.array(cc.diff(cc.array(x), n, axis, **ours)), np.diff(x, n, axis, **given).astype(np.float32))
+    flags = np.array([True, False, False])
+    exact(np.array(cc.diff(cc.array(flags), prepend=cc.array(False))), np.diff(flags, prepend=False))
+
+
 def test_gamma_functions():
     x, wide = cc.array(GAMMA), GAMMA.astype(np.float64)
     want = special.gammaln(wide)

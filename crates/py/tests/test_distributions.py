@@ -227,6 +227,38 @@ def test_multivariate_normal():
         random.multivariate_normal(m, c, dtype=cc.float16)
 
 
+def test_multivariate_normal_moves_with_its_covariances():
+    rng = np.random.default_rng(3)
+    half = rng.standard_normal((3, 3))
+    cov = (half @ half.T + 0.1 * np.eye(3)).astype(np.float32)
+    mean, way = cc.zeros(3), cc.array(np.tril(rng.standard_normal((4, 3))).astype(np.float32))
+    turn = rng.standard_normal((3, 3)).astype(np.float32)
+    turn = turn + turn.T
+    loss = lambda c: (random.multivariate_normal(mean, c, (4,), key=key(31)) * way).sum()  # noqa: E731
+    along = lambda f, by: (f(cc.array(cov + by * turn)) - f(cc.array(cov - by * turn))) / (2 * by)  # noqa: E731
+    slope = cc.grad(loss)(cc.array(cov))
+    assert np.allclose(np.array(slope), np.array(slope).T, atol=1e-6)
+    want = along(lambda c: np.float64(loss(c).item()), 0.01)
+    np.testing.assert_allclose((np.array(slope) * turn).sum(), want, rtol=2e-3)
+    pushed = cc.jvp(loss, [cc.array(cov)], [cc.array(turn)])[1][0].item()
+    np.testing.assert_allclose(pushed, (np.array(slope) * turn).sum(), rtol=1e-4)
+    second = cc.grad(lambda c: (cc.grad(loss)(c) * cc.array(turn)).sum())(cc.array(cov))
+    want = along(lambda c: (np.array(cc.grad(loss)(c)).astype(np.float64) * turn).sum(), 0.02)
+    np.testing.assert_allclose((np.array(second) * turn).sum(), want, rtol=5e-3)
+    # E|x|² is the trace, also where eigenvalues are alike, and the derivatives of batches are those of each.
+    square = lambda c: (random.multivariate_normal(cc.zeros(2), c, (N,), key=key(32)) ** 2).sum() / N  # noqa: E731
+    np.testing.assert_allclose(np.array(cc.grad(square)(cc.eye(2))), np.eye(2), atol=0.05)
+    both = cc.array(np.stack([cov, 2 * cov]))
+    each = lambda c: random.multivariate_normal(cc.zeros(3), c, key=key(33))  # noqa: E731
+    found = np.array(cc.grad(lambda c: each(c)[1].sum())(both))
+    assert (found[0] == 0).all() and (found[1] != 0).any()
+    # A covariance of rank one, along what it has.
+    flat = cc.ones((2, 2))
+    np.testing.assert_allclose(np.array(cc.jvp(square, [flat], [flat])[1][0]), 2.0, rtol=0.05)
+    assert np.isfinite(np.array(cc.grad(square)(flat))).all()
+    assert (np.array(cc.grad(square)(cc.zeros((2, 2)))) == 0).all()
+
+
 DRAWS = {
     "gamma": lambda k: random.gamma(cc.array([0.5, 3.0]), (7, 2), key=k),
     "beta": lambda k: random.beta(0.5, 2.0, (7,), key=k),

@@ -21,6 +21,8 @@ CALLS = [
     ("matmul", lambda m: m.ones((2, 3)) @ m.ones((2, 3))),
     ("matmul", lambda m: m.matmul(m.array(1.0), m.ones(2))),
     ("addmm", lambda m: m.addmm(m.ones(2), m.ones((2, 3)), m.ones((2, 3)))),
+    ("addmm", lambda m: m.addmm(m.ones((2, 3)), m.ones((4,)), m.ones((4, 3)))),
+    ("addmm", lambda m: m.addmm(m.ones((2, 2, 3)), m.ones((2, 4)), m.ones((4, 3)))),
     ("concatenate", lambda m: m.concatenate([m.ones((2, 3)), m.ones((3, 2))])),
     ("concatenate", lambda m: m.concatenate([m.ones(2)], axis=3)),
     ("concatenate", lambda m: m.concatenate([])),

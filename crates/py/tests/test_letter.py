@@ -87,6 +87,28 @@ def test_operands_that_say_what_complex_number_they_are():
     assert (Phase() * cc.array([2.0])).tolist() == [2 + 4j]
 
 
+@pytest.mark.parametrize("method", ["__float__", "__index__"])
+def test_operands_that_say_what_number_they_are(method):
+    kind = type("Number", (), {method: lambda self: 2 if method == "__index__" else 2.5})
+    for m in (cc, mlx):
+        found = m.array([1, 2]) * kind()
+        assert str(found.dtype).endswith("complex64")
+        assert found.tolist() == [complex(kind()), 2 * complex(kind())]
+
+
+@pytest.mark.parametrize("key", [5, 1.5, True])
+def test_numbers_are_no_keys(key):
+    for m in (cc, mlx):
+        for call in (m.random.split, lambda key: m.random.normal((2,), key=key)):  # noqa: B023
+            with pytest.raises(TypeError):
+                call(key)
+
+
+def test_the_namespace_info_is_there_as_in_mlx():
+    ours, theirs = cc.__array_namespace_info__(), mlx.__array_namespace_info__()
+    assert {name for name in dir(theirs) if not name.startswith("_")} <= set(dir(ours))
+
+
 @pytest.mark.skipif(DEVICE != "cpu", reason="about machines without a GPU")
 def test_gpu_is_hardware():
     assert cc.is_available(cc.cpu)

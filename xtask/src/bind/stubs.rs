@@ -222,6 +222,7 @@ fn annotated(ty: &str) -> String {
     match ty {
         "Arr" | "Given" | "Numeric" | "Opd" | "Parameter" | "Real" => "_Scalar | array",
         "Arrays" => "Sequence[array]",
+        "Key" => "array",
         "Axis" => "None | int | Sequence[int]",
         "OneAxis" => "None | int",
         "AxisList" => "None | Sequence[int]",

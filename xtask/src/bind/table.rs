@@ -7,7 +7,7 @@ use super::parse::Function;
 pub const SURFACE: &[(&str, &str)] = &[
     (
         "",
-        "abs acos acosh add addmm all allclose any arange arccos arccosh arcsin arcsinh arctan
+        "__array_namespace_info__ abs acos acosh add addmm all allclose any arange arccos arccosh arcsin arcsinh arctan
          arctan2 arctanh argmax argmin argpartition argsort array_equal as_strided asarray asin
          asinh astype async_eval atan atan2 atanh atleast_1d atleast_2d atleast_3d bartlett
          bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
@@ -136,7 +136,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("topk", "a, k, axis=-1"),
     ("partition", "a, kth, axis=-1"),
     ("argpartition", "a, kth, axis=-1"),
-    ("diff", "a, n=1, axis=-1"),
+    ("diff", "a, n=1, axis=-1, prepend=None, append=None"),
     ("fftfreq", "n, d=1.0"),
     ("rfftfreq", "n, d=1.0"),
     ("fftshift", "a, axes=None"),

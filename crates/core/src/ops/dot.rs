@@ -97,6 +97,12 @@ fn product(a: &Array, b: &Array, dot: Dot, dtype: DType) -> Result<Array> {
 
 /// `alpha·a@b + beta·c`.
 ///
+/// # Shapes
+/// As [`matmul`]; `c` broadcasts to the product.
+///
+/// # Errors
+/// Where the shapes do not fit, and where all are integers or bool.
+///
 /// # Example
 /// ```
 /// use cupola::{DType, ops};
@@ -124,6 +130,12 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
         let dot = Dot { result: wide, ..Dot::of(dtype) };
         let whole = |c: &Array, a: &Array, b: &Array| {
             let product = product(a, b, dot, dtype)?;
+            let fits = c.shape().broadcast(product.shape(), "addmm");
+            if !fits.is_ok_and(|whole| whole == *product.shape()) {
+                let (c, product) = (c.aval(), product.aval());
+                let detail = format!("{c} does not broadcast to the product, {product}");
+                return Err(Error::shape("addmm", detail));
+            }
             let sum = add(&scaled(&product, alpha)?, &scaled(&cast(c, wide)?, beta)?)?;
             cast(&sum, dtype)
         };

@@ -1,36 +1,59 @@
 //! Differences and convolutions of sequences.
 
-use super::operand::cast;
-use super::{ConvOptions, conv1d, not_equal, reshape, subtract};
+use super::operand::{broadcast, cast};
+use super::{ConvOptions, concatenate, conv1d, not_equal, reshape, subtract};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::prim::record::slice_axis;
-use crate::shape::normalize_axis;
+use crate::shape::{Shape, normalize_axis};
 
-/// The differences of neighbours along an axis, taken `n` times.
+/// The differences of neighbours along an axis, taken `n` times. What is to `prepend` and to `append` stands beside
+/// them first.
 ///
 /// # Shapes
-/// The axis gets shorter by `n`, down to 0.
+/// The axis gets shorter by `n`, down to 0. What stands beside has the other axes of `x`, or is one number for each
+/// place.
 ///
 /// # Dtypes
-/// Integers wrap; of bools it is whether they differ.
+/// All promote. Integers wrap; of bools it is whether they differ.
+///
+/// # Errors
+/// Where there is no such axis, and where shapes do not fit.
 ///
 /// # Example
 /// ```
 /// use cupola::{Array, ops};
 /// let x = Array::from_slice(&[1, 4, 9, 16], [4])?;
-/// assert_eq!(ops::diff(&x, 1, -1)?.to_vec::<i32>()?, [3, 5, 7]);
-/// assert_eq!(ops::diff(&x, 2, -1)?.to_vec::<i32>()?, [2, 2]);
+/// assert_eq!(ops::diff(&x, 1, -1, None, None)?.to_vec::<i32>()?, [3, 5, 7]);
+/// assert_eq!(ops::diff(&x, 2, -1, None, None)?.to_vec::<i32>()?, [2, 2]);
+/// let zero = Array::scalar(0);
+/// assert_eq!(ops::diff(&x, 1, -1, Some(&zero), None)?.to_vec::<i32>()?, [1, 3, 5, 7]);
 /// # Ok::<(), cupola::Error>(())
 /// ```
-pub fn diff(x: &Array, n: usize, axis: isize) -> Result<Array> {
+pub fn diff(
+    x: &Array,
+    n: usize,
+    axis: isize,
+    prepend: Option<&Array>,
+    append: Option<&Array>,
+) -> Result<Array> {
     let axis = normalize_axis("diff", axis, x.rank())?;
-    let mut out = x.clone();
-    for _ in 0..n.min(x.shape()[axis]) {
+    let beside = |array: &Array| match array.rank() {
+        0 => {
+            let mut one = x.shape().to_vec();
+            one[axis] = 1;
+            broadcast(array, &Shape::from(one))
+        }
+        _ => Ok(array.clone()),
+    };
+    let (before, after) = (prepend.map(beside).transpose()?, append.map(beside).transpose()?);
+    let parts: Vec<&Array> = before.iter().chain([x]).chain(&after).collect();
+    let mut out = if parts.len() == 1 { x.clone() } else { concatenate(&parts, axis as isize)? };
+    for _ in 0..n.min(out.shape()[axis]) {
         let count = out.shape()[axis] - 1;
         let (low, high) = (slice_axis(&out, axis, 0, count)?, slice_axis(&out, axis, 1, count)?);
-        out = match x.dtype() {
+        out = match out.dtype() {
             DType::Bool => not_equal(&high, &low)?,
             _ => subtract(&high, &low)?,
         };

@@ -2,12 +2,12 @@
 //! knew of each row.
 
 use cupola_core::Result;
+use cupola_simd::{Element, Out};
 
 use super::rows::Rows;
 use super::tiles::{Product, Slopes, Weight, run};
 use super::{Block, KEYS, Problem, ROWS, TASKS};
-use crate::memory::HostMemory;
-use crate::simd::{Element, Out, Scratch};
+use crate::memory::{HostMemory, Scratch};
 use crate::threads::parallel_for;
 
 /// A gradient: what it reads and what it gives.

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use cupola_simd::{Element, InRows, MAX_VECTORS, RowProducts, Rows, Run, Tail, Tile, Tiled};
+
 use super::forward::Part;
 use super::tiles::{OnlineRow, Weight, run};
 use super::{Block, KEYS, LANES, Problem};
-use crate::simd::{
-    Element, InRows, MAX_VECTORS, RowProducts, Rows, Run, Scratch, Tail, Tile, Tiled,
-};
+use crate::memory::Scratch;
 
 /// Rows up to which lanes along the features take less than lanes that are mostly empty.
 const FEW: usize = 4;

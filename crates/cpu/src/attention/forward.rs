@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use cupola_core::Result;
+use cupola_simd::{Element, Out, Tiled, Transpose};
 
 use super::tiles::{Fade, Join, Online, Product, State, Weight, run};
 use super::{Block, KEYS, Problem, ROWS, TASKS};
-use crate::memory::HostMemory;
-use crate::simd::{Element, Out, Scratch, Tiled, Transpose};
+use crate::memory::{HostMemory, Scratch};
 use crate::threads::parallel_for;
 
 /// Keys that are worth a task of their own.

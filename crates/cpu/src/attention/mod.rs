@@ -15,11 +15,11 @@ mod tiles;
 use std::ops::Range;
 
 use cupola_core::prim::composite::attention::AttentionSizes;
+use cupola_simd::{Element, Isa};
 
 pub(crate) use self::op::{AttentionGradKernel, AttentionKernel};
 use self::rows::{Mask, Rows};
 use self::tiles::Weight;
-use crate::simd::{Element, Isa};
 
 /// Rows of a block, at most.
 const ROWS: usize = 64;

@@ -6,6 +6,7 @@ use cupola_core::backend::{Fails, Operand, Segment};
 use cupola_core::prim::composite::attention::{AttentionSizes, Scores};
 use cupola_core::prim::{Attention, AttentionGrad, AttentionMaskKind};
 use cupola_core::{Aval, DType, Error, Result};
+use cupola_simd::{Element, Isa, Out};
 use half::{bf16, f16};
 
 use super::Problem;
@@ -15,7 +16,6 @@ use super::rows::{Mask, Rows};
 use super::tiles::Weight;
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::{Element, Isa, Out};
 
 /// Runs `$e` with `$T` as the type of `$dtype`.
 macro_rules! by_float {

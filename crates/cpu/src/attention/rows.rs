@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use cupola_core::backend::Operand;
+use cupola_simd::Element;
 
 use super::tiles::Weight;
 use super::{Block, Problem};
-use crate::simd::Element;
 
 /// An operand `[example, head, row, column]`.
 #[derive(Clone, Copy)]

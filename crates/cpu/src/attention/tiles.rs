@@ -2,10 +2,11 @@
 
 use std::marker::PhantomData;
 
+use cupola_simd::{Isa, Kernel, Level, MAX_VECTORS, Rows, Run, Tail, Tile, Tiled, dispatch};
+
 use super::ROWS;
 use crate::map::{Avx2, Avx512, Portable};
 use crate::math::{self, Arch};
-use crate::simd::{Isa, Kernel, Level, MAX_VECTORS, Rows, Run, Tail, Tile, Tiled, dispatch};
 
 /// A type of scores and sums.
 pub(crate) trait Weight:

@@ -5,13 +5,16 @@
 
 use std::ops::Range;
 
+use cupola_simd::{
+    Bias, Element, Isa, KEPT_ROWS, MAX_VECTORS, Out, Rows, Run, Tile, Tiled, even_parts,
+};
+
 use super::geometry::Taps;
 use super::pad::{Padded, pitches};
 use super::weights::{WeightTile, Weights};
 use super::{CACHED, ConvTail, Epilogue, Geometry};
-use crate::simd::{
-    Bias, Element, Isa, KEPT_ROWS, MAX_VECTORS, Out, Rows, Run, Scratch, Tile, Tiled, even_parts,
-};
+use crate::cache;
+use crate::memory::Scratch;
 use crate::threads::parallel_for;
 
 /// Cycles worth a task of its own.
@@ -22,10 +25,6 @@ const FAR_BYTES: f64 = 4.0;
 const TASKS: usize = 128;
 /// Bytes of an image's part that a task copies.
 const INPUT_BYTES: usize = 512 << 10;
-/// Bytes of a line of the first-level cache, of one line for each of its sets, and lines of a set.
-const LINE_BYTES: usize = 64;
-const SETS_BYTES: usize = 4 << 10;
-const WAYS: usize = 8;
 /// Bytes of images, and of weights, that stay in the second-level cache while others go through it.
 const KEPT_BYTES: usize = 512 << 10;
 /// Slabs that are enough for many threads.
@@ -121,8 +120,10 @@ impl Channels {
         let channels = geo.groups * geo.c_in;
         // A tile's positions are read side by side: no more of them from one set than it has ways.
         let apart = inner.stride as usize * channels * size_of::<T>();
-        let crowded = apart > 0 && apart.is_multiple_of(SETS_BYTES) && tall.min(together) > WAYS;
-        let pitch = channels + if crowded { LINE_BYTES / size_of::<T>() } else { 0 };
+        let crowded = apart > 0
+            && apart.is_multiple_of(cache::LINE * cache::SETS)
+            && tall.min(together) > cache::WAYS;
+        let pitch = channels + if crowded { cache::LINE / size_of::<T>() } else { 0 };
         let padded = Padded::new(geo, 0..rows, pitch).len();
         let a_row = step * inner.output as f64 / together as f64;
         let image = outer * depth * a_row + calls + padded as f64 * 0.15;

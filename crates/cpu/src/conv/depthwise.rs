@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use cupola_simd::{
+    Bias, Element, FEW, Isa, Kernel, LaneSums, LaneTile, Out, Real, Run, TOGETHER, TapGroup, Tiled,
+    dispatch, even_parts,
+};
+
 use super::geometry::{Axis, Taps, gcd};
 use super::runs::Runs;
 use super::{CACHED, ConvTail, Epilogue, Geometry};
-use crate::simd::{
-    Bias, Element, FEW, Isa, Kernel, LaneSums, LaneTile, Out, Real, Run, Scratch, TOGETHER,
-    TapGroup, Tiled, dispatch, even_parts,
-};
+use crate::memory::Scratch;
 use crate::threads::{num_threads, parallel_for};
 
 /// Channels that are summed together.

@@ -1,7 +1,8 @@
 //! The output's gradient in the order in which the tiles of a weight gradient read it.
 
+use cupola_simd::{Split, Tiled};
+
 use super::Geometry;
-use crate::simd::{Split, Tiled};
 
 /// Channels of dy that lie together in the buffer of a pass: those of a tile.
 #[derive(Clone, Copy, Debug)]

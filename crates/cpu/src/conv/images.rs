@@ -6,13 +6,15 @@
 
 use std::ops::Range;
 
+use cupola_simd::{
+    Bias, Element, Isa, MAX_VECTORS, Out, Rows, Tile, TileFn, Tiled, Transpose, even_parts,
+};
+
 use super::geometry::Taps;
 use super::runs::Runs;
 use super::weights::Weights;
 use super::{ConvTail, Epilogue, Geometry};
-use crate::simd::{
-    Bias, Element, Isa, MAX_VECTORS, Out, Rows, Scratch, Tile, TileFn, Tiled, Transpose, even_parts,
-};
+use crate::memory::Scratch;
 use crate::threads::{num_threads, parallel_for};
 
 /// Bytes of transposed input that a task keeps in the second-level cache.

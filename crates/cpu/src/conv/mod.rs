@@ -20,8 +20,10 @@ mod winograd;
 use std::ops::Range;
 
 use cupola_core::prim::ConvRole;
+use cupola_simd::{Bias, Element, Isa, Out, Residual, Tail, Then, Tiled, ToPoints};
 
-use crate::simd::{Bias, Element, Isa, Out, Residual, Scratch, Tail, Then, Tiled, ToPoints};
+use crate::memory::Scratch;
+use crate::op::Epilogue;
 
 use channels::Channels;
 use depthwise::Depthwise;
@@ -62,9 +64,6 @@ pub struct ConvProblem {
     /// Reverses the taps: convolution instead of correlation.
     pub flip: bool,
 }
-
-/// Called once for each part of the output, when the part is final and still in cache.
-pub type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
 
 /// What is done to sums before they are stored, as by a [`Tail`].
 #[derive(Clone, Copy)]

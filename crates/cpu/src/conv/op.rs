@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cupola_core::backend::{Lookup, Segment};
 use cupola_core::prim::{Conv, ConvRole};
 use cupola_core::{DType, Error, Result};
+use cupola_simd::{Element, Out, Residual, Then, ToPoints};
 use half::{bf16, f16};
 
 use super::{ConvProblem, ConvTail, PackedConv, conv, conv_direct};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::{Element, Out, Residual, Then, ToPoints};
 use crate::tail::TailArgs;
 use crate::threads::num_threads;
 

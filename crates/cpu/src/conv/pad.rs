@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use cupola_simd::Element;
+
 use super::Geometry;
-use crate::simd::Element;
 
 /// What the output rows `rows` of the first axis read of an image, zeros included.
 #[derive(Clone, Debug)]

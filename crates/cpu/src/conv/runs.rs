@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use cupola_simd::Run;
+
 use super::Geometry;
 use super::geometry::Taps;
-use crate::simd::Run;
 
 /// What every position of a piece reads: `Run::a` counts taps × input channels of a group, and
 /// `Run::b` elements of the input.

@@ -1,8 +1,8 @@
 //! Every role against the definition in f64, over a sweep of parameters.
 
 use super::*;
-use crate::simd::{Level, Real, Residual, with_isa_limit};
 use crate::threads::with_threads;
+use cupola_simd::{Level, Real, Residual, with_isa_limit};
 use half::{bf16, f16};
 use std::cell::Cell;
 use std::sync::Mutex;

@@ -8,11 +8,13 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use cupola_simd::{Element, Isa, MAX_VECTORS, Out, Rows, Run, Split, Tail, Tile, Tiled};
+
 use super::dy::{COPY, DyTile, copy_tile, dy_tiles};
 use super::geometry::Taps;
 use super::pad::Padded;
 use super::{Epilogue, Geometry};
-use crate::simd::{Element, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tail, Tile, Tiled};
+use crate::memory::Scratch;
 use crate::threads::{num_threads, parallel_for};
 
 /// Groups of images, at most.

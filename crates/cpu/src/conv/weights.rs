@@ -1,7 +1,9 @@
 //! Weights in the order in which kernels read them.
 
+use cupola_simd::{Element, Isa, Out, Tiled, Transpose};
+
 use super::Geometry;
-use crate::simd::{Element, Isa, Out, Scratch, Tiled, Transpose};
+use crate::memory::Scratch;
 use crate::threads::parallel_for;
 
 /// Weights as `[group][tile][tap][c_in][channel in tile]`; taps in growing order, channels past

@@ -11,12 +11,14 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cupola_simd::{
+    Bias, Element, Isa, MAX_VECTORS, Out, POINTS, PointInputs, PointSums, PointWeights, Rows, Run,
+    Split, Tail, Tile, Tiled, ToPoints, even_parts,
+};
+
 use super::weights::{WeightTile, Weights};
 use super::{ConvTail, Epilogue, Geometry};
-use crate::simd::{
-    Bias, Element, Isa, MAX_VECTORS, Out, POINTS, PointInputs, PointSums, PointWeights, Rows, Run,
-    Scratch, Split, Tail, Tile, Tiled, ToPoints, even_parts,
-};
+use crate::memory::Scratch;
 use crate::threads::parallel_for;
 
 /// Outputs of a tile along an axis, and the taps.

@@ -1,5 +1,7 @@
 //! What each element type does for a product.
 
+use cupola_simd::half::{c32_to_c64, c64_to_c32};
+use cupola_simd::{Isa, Kernel, Out, dispatch};
 use gemm::Parallelism;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -8,8 +10,6 @@ use super::vector::MatVec;
 use super::{DotProblem, Panel, Place, few, matrix, panels};
 use crate::memory::filled;
 use crate::op::Finish;
-use crate::simd::half::{c32_to_c64, c64_to_c32};
-use crate::simd::{Isa, Kernel, Out, dispatch};
 
 /// An element type of matrix products.
 #[allow(private_interfaces)]

@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 
+use cupola_simd::{
+    InRows, Isa, MAX_VECTORS, Out, RowProducts, Rows, Run, Tail, Tile, Tiled, even_parts,
+};
+
 use super::pack::{Factor, Part};
 use super::{CHUNK, DotProblem, Epilogue, Shared};
-use crate::memory::filled;
+use crate::memory::{Scratch, filled};
 use crate::op::Finish;
-use crate::simd::{
-    InRows, Isa, MAX_VECTORS, Out, RowProducts, Rows, Run, Scratch, Tail, Tile, Tiled, even_parts,
-};
 use crate::threads::parallel_for;
 
 /// Vectors that a product has at most.
@@ -47,11 +48,8 @@ pub(super) unsafe fn product<T: Factor + InRows>(
     let Some((few, side_by_side)) = Few::of::<T>(p) else { return false };
     debug_assert!(finish.tail.is_none(), "products of few vectors have no tail");
     let operands = if p.n <= p.m { [a, b] } else { [b, a] }.map(Shared);
-    // Where the results of a chunk are not side by side, all are finished at the end.
-    let (epilogue, last) = match finish.epilogue {
-        Some(_) if few.out[1] > 1 => (None, Some(finish)),
-        epilogue => (epilogue, None),
-    };
+    // The results of a chunk are side by side, or those of each vector are.
+    let (epilogue, last) = finish.by_tasks(few.out[1] == 1);
     // SAFETY: the caller vouches for the operands.
     unsafe {
         if side_by_side {

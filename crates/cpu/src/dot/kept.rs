@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cupola_core::backend::{Kept, Lookup};
+use cupola_simd::Real;
 
-use crate::simd::{Real, Scratch};
+use crate::memory::Scratch;
 
 /// The most rows of products that keep their right operand: with more it is little of the work to pack it anew.
 pub(super) const MOST_ROWS: usize = 512;

@@ -7,24 +7,22 @@
 use std::any::TypeId;
 use std::ops::Range;
 
+use cupola_simd::{Bias, Isa, MAX_VECTORS, Out, Rows, Run, Split, Tail, Tile, TileSet, Tiled};
+
 use super::kept::{Layout, MOST_ROWS};
 use super::pack::{Factor, Part};
 use super::{DotProblem, Epilogue, Place, Shared};
+use crate::cache;
+use crate::memory::Scratch;
 use crate::op::Finish;
-use crate::simd::{
-    Bias, Isa, MAX_VECTORS, Out, Rows, Run, Scratch, Split, Tail, Tile, TileSet, Tiled,
-};
 use crate::threads::parallel_for;
 
 /// Steps of a tile between two passes over the result, at most.
 const DEPTH: usize = 512;
 /// From one row of a packed left operand to the next: no two at the same place of a cache.
 const ROW_STEP: usize = DEPTH + 16;
-/// Bytes of a line of the first-level cache, and its sets.
-const LINE_BYTES: usize = 64;
-const SETS: usize = 64;
-/// Rows of the left operand that may meet in a set: half of its lines.
-const ROWS_IN_SET: usize = 4;
+/// Rows of the left operand that may meet in a set of the cache: half of its lines.
+const ROWS_IN_SET: usize = cache::WAYS / 2;
 /// Rows that a task takes, at least and at most.
 const ROWS: [usize; 2] = [64, 128];
 /// Rows of a task where it packs the right operand of one of several matrices.
@@ -57,10 +55,10 @@ pub(super) unsafe fn product<T: Factor>(
     let steps = T::steps(isa);
     let split = set.split(p.m, p.n.div_ceil(set.lanes), Rows::Apart);
     let depth = p.k.div_ceil(steps);
-    let passes = depth.div_ceil(DEPTH);
-    let pass = depth.div_ceil(passes.max(1)).max(1);
+    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).max(1);
     let in_place = reads_in_place::<T>(p, split.rows.first().copied().unwrap_or(0));
     let blocking = Blocking { isa, p, set, split, steps, depth, pass, in_place };
+    let passes = blocking.passes();
     let mut tail = T::tail(&finish.tail, out.as_ptr());
     let mut spread;
     if let Bias::Lanes(bias) = tail.bias {
@@ -71,7 +69,7 @@ pub(super) unsafe fn product<T: Factor>(
         spread[p.n..].fill(T::Acc::default());
         tail = tail.with(Bias::Lanes(spread.as_ptr()));
     }
-    let epilogue = finish.epilogue.filter(|_| tail.then.is_none());
+    let finish = Finish { epilogue: finish.epilogue.filter(|_| tail.then.is_none()), ..finish };
     let (a, b) = (Shared(a), Shared(b));
     let matrix = p.m * p.k * p.n;
     let is_small = p.batch > 1 && matrix < SHARED;
@@ -88,12 +86,8 @@ pub(super) unsafe fn product<T: Factor>(
         (rows.clone(), columns.clone())
     };
     let parts = rows.len() * columns.len();
-    // A task that has whole rows finishes them while they are at hand.
-    let (own_epilogue, last) = match epilogue {
-        Some(_) if columns.len() > 1 => (None, Some(finish)),
-        epilogue => (epilogue, None),
-    };
-    let end = Ending { tail, epilogue: own_epilogue };
+    let (epilogue, last) = finish.by_tasks(columns.len() == 1);
+    let end = Ending { tail, epilogue };
     let b_at = |batch: usize| b.at(batch as isize * p.b_strides[0]);
     if is_small {
         let tasks = p.batch * parts;
@@ -185,9 +179,9 @@ unsafe impl<A: Sync> Sync for Ending<'_, A> {}
 fn reads_in_place<T: Factor>(p: &DotProblem, tall: usize) -> bool {
     let [_, apart, step] = p.a_strides;
     let own = size_of::<T>() == size_of::<T::Acc>();
-    let mut rows = [0; SETS];
+    let mut rows = [0; cache::SETS];
     let bytes = apart.unsigned_abs().saturating_mul(size_of::<T>());
-    (0..tall).for_each(|row| rows[row.wrapping_mul(bytes) / LINE_BYTES % SETS] += 1);
+    (0..tall).for_each(|row| rows[row.wrapping_mul(bytes) / cache::LINE % cache::SETS] += 1);
     own && step == 1 && apart >= 0 && rows.iter().all(|&rows| rows <= ROWS_IN_SET)
 }
 
@@ -245,6 +239,11 @@ impl Blocking<'_> {
         self.split.vectors[..tile].iter().sum::<usize>() * self.set.lanes
     }
 
+    /// How many passes there are, one of no steps where nothing is summed.
+    fn passes(&self) -> usize {
+        self.depth.div_ceil(self.pass).max(1)
+    }
+
     /// The steps of a tile in a pass.
     fn in_pass(&self, pass: usize) -> Range<usize> {
         pass * self.pass..((pass + 1) * self.pass).min(self.depth)
@@ -282,7 +281,7 @@ impl Blocking<'_> {
     /// # Safety
     /// The operand can be read.
     unsafe fn pack_all<T: Factor>(&self, b: *const T, to: &mut [T::Acc]) {
-        let (b, to, passes) = (Shared(b), Out::new(to), self.depth.div_ceil(self.pass));
+        let (b, to, passes) = (Shared(b), Out::new(to), self.passes());
         parallel_for(self.split.vectors.len() * passes, |piece| {
             let (tile, pass) = (piece / passes, piece % passes);
             let piece = self.piece(tile, pass);
@@ -356,7 +355,7 @@ impl Blocking<'_> {
         };
         let mut starts = [0; MAX_VECTORS];
         starts.iter_mut().enumerate().for_each(|(v, s)| *s = v * lanes);
-        let passes = self.depth.div_ceil(self.pass).max(1);
+        let passes = self.passes();
         for pass in 0..passes {
             let Range { start, end: stop } = self.in_pass(pass);
             let len = stop - start;

@@ -14,10 +14,9 @@ mod pack;
 mod tests;
 mod vector;
 
-use std::ops::Range;
+use cupola_simd::{Isa, Out};
 
-use crate::op::Finish;
-use crate::simd::{Isa, Out};
+use crate::op::{Epilogue, Finish};
 use crate::threads::parallel_for;
 
 pub use element::DotElement;
@@ -40,9 +39,6 @@ pub struct DotProblem {
     /// Steps of the right operand, in elements: batch, row, column.
     pub b_strides: [isize; 3],
 }
-
-/// Called once for each part of the output, when the part is final and still in cache.
-type Epilogue<'a> = Option<&'a (dyn Fn(Range<usize>) + Sync)>;
 
 impl DotProblem {
     /// Elements of the result.

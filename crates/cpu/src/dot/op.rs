@@ -2,6 +2,7 @@
 
 use cupola_core::backend::{Operand, Segment};
 use cupola_core::{DType, Error, Result};
+use cupola_simd::Out;
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
 
@@ -9,7 +10,6 @@ use super::few::Few;
 use super::{DotElement, DotProblem, Place, dot};
 use crate::contiguous::Contiguous;
 use crate::op::{Finish, Io, OpKernel};
-use crate::simd::Out;
 use crate::threads::num_threads;
 use crate::walk::Walk;
 

@@ -1,11 +1,12 @@
 //! Operands laid out for the register tiles.
 
+use cupola_simd::{
+    Bias, Element, Isa, Kernel, Level, Residual, Rows, Tail, TileFn, Tiled, Transpose, dispatch,
+    pair_kernel,
+};
 use half::{bf16, f16};
 
-use crate::simd::{
-    Bias, Element, Isa, Kernel, Level, Residual, Rows, Scratch, Tail, TileFn, Tiled, Transpose,
-    dispatch, pair_kernel,
-};
+use crate::memory::Scratch;
 use crate::tail::TailArgs;
 
 /// A part of an operand: columns of the right one or rows of the left one, as lanes, by steps of

@@ -1,12 +1,13 @@
 //! Products against the definition, for every order of strides.
 
 use super::*;
-use crate::simd::{Level, with_isa_limit};
 use crate::tail::TailArgs;
 use crate::threads::with_threads;
 use cupola_core::backend::Kept;
+use cupola_simd::{Level, with_isa_limit};
 use half::{bf16, f16};
 use num_complex::Complex;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

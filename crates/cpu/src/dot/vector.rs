@@ -1,8 +1,9 @@
 //! Products of a matrix and a vector of a type without tiles.
 
+use cupola_simd::Kernel;
+
 use super::Panel;
 use super::element::Ring;
-use crate::simd::Kernel;
 
 /// A panel with one column.
 pub(super) struct MatVec<T>(pub Panel<T>);

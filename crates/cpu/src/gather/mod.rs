@@ -6,11 +6,11 @@ mod scatter;
 use cupola_core::Result;
 use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::{Gather, GatherAxis};
+use cupola_simd::Out;
 
 use self::index::{FirstError, Indices, Target};
 use crate::contiguous::Source;
 use crate::op::{Finish, Io, OpKernel, by_size};
-use crate::simd::Out;
 use crate::threads::parallel_for;
 use crate::walk::Walk;
 pub(crate) use scatter::ScatterKernel;

@@ -5,6 +5,8 @@ use std::ops::Range;
 use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::{Scatter, ScatterAxis, ScatterMode};
 use cupola_core::{DType, Result, Shape};
+use cupola_simd::Out;
+use cupola_simd::half::{c32_to_c64, c64_to_c32};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex32};
 
@@ -13,8 +15,6 @@ use super::index::{FirstError, Indices, Target};
 use crate::contiguous::{Contiguous, Source};
 use crate::memory::HostMemory;
 use crate::op::{Finish, Io, OpKernel, by_size};
-use crate::simd::Out;
-use crate::simd::half::{c32_to_c64, c64_to_c32};
 use crate::threads::{num_threads, parallel_for};
 use crate::walk::Walk;
 

@@ -4,11 +4,11 @@
 
 use cupola_core::DType;
 use cupola_core::prim::{Binary, Compare};
+use cupola_simd::Isa;
 use num_complex::Complex32;
 
 use super::lanes::{Scalar, TileFn, Upto256, lane_select, lane2};
 use crate::math;
-use crate::simd::Isa;
 
 /// The loop of `op` on operands that are held as `dtype`; `None` where it takes no such operands.
 pub(crate) fn binary(op: Binary, dtype: DType, isa: Isa) -> Option<TileFn> {

@@ -1,11 +1,11 @@
 //! The loops of the casts, and of the half types where they are loaded and stored.
 
 use cupola_core::DType;
+use cupola_simd::Isa;
+use cupola_simd::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use num_complex::Complex32;
 
 use super::lanes::{TileFn, Upto256, lane1};
-use crate::simd::Isa;
-use crate::simd::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
 macro_rules! wrapped {
     ($x:expr, $t:ty) => {

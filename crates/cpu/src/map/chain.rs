@@ -1,11 +1,12 @@
 //! Chains of simple functions of floats: what lies between them stays in registers.
 
 use cupola_core::prim::{Binary, Elementwise, Unary};
+use cupola_simd::{F32x8, F32x16};
+use cupola_simd::{Isa, Level, PortableF32};
 
+use super::functions::Functions;
 use super::program::Location;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{F32x8, F32x16};
-use crate::simd::{Functions, Isa, Level, PortableF32};
 
 /// A step of a chain: what the chain has becomes the result of a function of it and an operand.
 #[derive(Clone, Copy, PartialEq, Debug)]

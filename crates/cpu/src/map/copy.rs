@@ -2,10 +2,10 @@
 
 use std::mem::MaybeUninit;
 
+use cupola_simd::prefetch;
 use smallvec::SmallVec;
 
 use super::space::Group;
-use crate::simd::prefetch;
 
 /// One axis of a copy: size, stride of the source, stride of the target, in elements.
 #[derive(Clone, Copy, Debug)]

@@ -5,13 +5,13 @@ use std::ops::Range;
 use cupola_core::Result;
 use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
+use cupola_simd::Isa;
 use smallvec::SmallVec;
 
 use super::chain::{Chain, Rows, run_rows};
 use super::program::Location;
 use super::scratch::{Filled, with_filled};
 use super::{Program, RawArgs, Runner, Sink, Space, Tiling, check, tile_size};
-use crate::simd::Isa;
 use crate::tail::number;
 
 /// An epilogue, ready to run.

@@ -1,13 +1,13 @@
 //! Running a program on one tile after the other.
 
 use cupola_core::DType;
+use cupola_simd::prefetch;
 use half::{bf16, f16};
 
 use super::RawArgs;
 use super::chain;
 use super::copy::{Axis, between, copy, end_of_streams, into_tile, move_bytes, out_of_tile};
 use super::program::{Ahead, Fill, Load, LoadKind, Loop, Program, Store, StoreKind};
-use crate::simd::prefetch;
 
 /// A program with the memory to run it on.
 pub(crate) struct Runner<'a> {

@@ -3,8 +3,9 @@
 use std::mem::MaybeUninit;
 use std::slice;
 
+use cupola_simd::{Isa, Level};
+
 use crate::math::Arch;
-use crate::simd::{Isa, Level};
 
 /// Computes `n` elements at the first pointer from those at the others.
 ///

@@ -6,6 +6,7 @@ mod chain;
 mod copy;
 mod epilogue;
 mod exec;
+mod functions;
 mod lanes;
 mod program;
 mod scratch;
@@ -18,6 +19,7 @@ use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
 use cupola_core::prim::{Binary, Elementwise, Unary};
 use cupola_core::{Error, Result};
+use cupola_simd::Isa;
 
 pub(crate) use cast::{held, narrow};
 pub(crate) use copy::{Axis, CopyAxes, copy, out_of_tile};
@@ -28,7 +30,6 @@ pub(crate) use program::{Ahead, LARGE, Program, Sink, tile_size};
 pub(crate) use scratch::with_scratch;
 pub(crate) use space::{Axes, Group, Space, Tiling, Walk, groups};
 
-use crate::simd::Isa;
 use crate::threads::parallel_for;
 
 /// Where the operands of a kernel are. Pointers are to the element at index 0 along every axis.

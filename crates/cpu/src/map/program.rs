@@ -8,6 +8,7 @@
 use cupola_core::backend::{Body, Reg};
 use cupola_core::prim::Elementwise;
 use cupola_core::{DType, Error, Result};
+use cupola_simd::Isa;
 use smallvec::{SmallVec, smallvec};
 
 use super::binary::{binary, compare, select};
@@ -16,7 +17,6 @@ use super::chain::{Chain, Other, Simple, Step};
 use super::lanes::TileFn;
 use super::space::{Group, Space, Tiling, groups};
 use super::unary::unary;
-use crate::simd::Isa;
 
 /// The number of a location.
 pub(crate) type Location = u16;

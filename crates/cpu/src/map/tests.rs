@@ -5,11 +5,11 @@ use cupola_core::backend::Operand;
 use cupola_core::backend::{Body, Instr};
 use cupola_core::prim::{Binary, Elementwise, Unary};
 use cupola_core::{Aval, DType, Shape};
+use cupola_simd::{Isa, Level, with_isa_limit};
 use smallvec::SmallVec;
 
 use super::{Avx2, EpilogueKernel, MapKernel, Portable, RawArgs};
 use crate::math::{self, Arch};
-use crate::simd::{Isa, Level, with_isa_limit};
 use crate::threads::with_threads;
 
 /// A source of numbers that repeats.

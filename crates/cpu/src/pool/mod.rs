@@ -5,9 +5,9 @@
 mod op;
 mod windows;
 
+use cupola_simd::{Element, Isa, Kernel, Out, dispatch};
 use half::{bf16, f16};
 
-use crate::simd::{Element, Isa, Kernel, Out, dispatch};
 use crate::threads::parallel_for;
 pub(crate) use op::PoolKernel;
 use windows::{Table, Windows};

@@ -3,12 +3,12 @@
 use cupola_core::backend::Segment;
 use cupola_core::prim::{Pool, PoolRole};
 use cupola_core::{DType, Error, Result};
+use cupola_simd::Out;
 use half::{bf16, f16};
 
 use crate::contiguous::{Contiguous, Dense};
 use crate::op::{Finish, Io, OpKernel};
 use crate::pool::{self, PoolElement, PoolProblem};
-use crate::simd::Out;
 
 /// A [`Pool`] that is ready to run.
 pub struct PoolKernel {

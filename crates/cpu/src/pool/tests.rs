@@ -1,7 +1,8 @@
 //! Poolings against their definitions.
 
+use cupola_simd::{Level, with_isa_limit};
+
 use super::*;
-use crate::simd::{Level, with_isa_limit};
 use crate::threads::with_threads;
 
 /// Input positions of every window, in row-major order.

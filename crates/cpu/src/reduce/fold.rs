@@ -2,9 +2,8 @@
 
 use cupola_core::DType;
 use cupola_core::prim::ReduceKind;
+use cupola_simd::{Isa, Level, prefetch};
 use num_complex::Complex32;
-
-use crate::simd::{Isa, Level, prefetch};
 
 /// Accumulators of a row, whose element `i` goes to number `i` modulo this.
 pub(super) const LANES: usize = 64;

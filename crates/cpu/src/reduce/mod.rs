@@ -17,6 +17,7 @@ use cupola_core::backend::Body;
 use cupola_core::backend::Operand;
 use cupola_core::prim::ReduceKind;
 use cupola_core::{DType, Error, Result};
+use cupola_simd::Isa;
 use smallvec::SmallVec;
 
 pub(crate) use self::fold::{Folds, folds};
@@ -26,7 +27,6 @@ use crate::map::{
     Axes, Axis, CHUNK_WORK, CHUNKS, CopyAxes, Group, Program, RawArgs, Runner, Sink, Space, TileFn,
     Tiling, Walk, check, copy, groups, held, narrow, out_of_tile, with_scratch, work,
 };
-use crate::simd::Isa;
 use crate::threads::parallel_for;
 
 /// Elements of a tile, whatever the program: in which order elements are folded does not depend on

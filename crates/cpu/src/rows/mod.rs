@@ -9,6 +9,7 @@ mod stages;
 use cupola_core::backend::Body;
 use cupola_core::backend::{Fold, Operand};
 use cupola_core::{Error, Result};
+use cupola_simd::Isa;
 use smallvec::SmallVec;
 
 use self::stages::{Kept, Source, Stage, Stages, Target};
@@ -17,7 +18,6 @@ use crate::map::{
     Walk, held, narrow, tile_size, with_scratch, work,
 };
 use crate::reduce::{Folds, Row, folds};
-use crate::simd::Isa;
 use crate::threads::parallel_for;
 
 /// A program over rows, ready to run.

@@ -14,6 +14,7 @@ use cupola_core::backend::Body;
 use cupola_core::backend::{Fails, Operand};
 use cupola_core::prim::{Sort, SortPart};
 use cupola_core::{Aval, DType, Error, Result, is_row_major};
+use cupola_simd::Out;
 use smallvec::SmallVec;
 
 use self::rank::{Bits, Order, by_order};
@@ -22,7 +23,6 @@ use crate::contiguous::{Contiguous, Source};
 use crate::map::{MapKernel, RawArgs};
 use crate::memory::{HostMemory, filled};
 use crate::op::{Finish, Io, OpKernel, by_size};
-use crate::simd::Out;
 use crate::threads::{num_threads, parallel_for};
 
 /// Lanes up to this length are sorted by comparison.

@@ -64,7 +64,8 @@ pub(super) fn functions() -> Vec<Function> {
             |x| ops::interp(&x[0], &x[1], &x[2], ops::Outside::default()),
         )
         .smooth(),
-        Function::new("diff", [input([3, 6])], |x| ops::diff(&x[0], 2, 1)).smooth(),
+        Function::new("diff", [input([3, 6])], |x| ops::diff(&x[0], 2, 1, None, Some(&x[0])))
+            .smooth(),
         Function::new("all of a comparison", one(), |x| {
             ops::all(&ops::greater(&x[0], -2)?, 1, false)
         })

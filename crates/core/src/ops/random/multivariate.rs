@@ -9,41 +9,104 @@ use crate::eval::eval;
 use crate::ops::linalg::eigh;
 use crate::ops::operand::{broadcast, cast, expect_real};
 use crate::ops::{
-    abs, add, all, any, expand_axes, greater, isfinite, less, matmul, max, maximum, multiply, sqrt,
-    squeeze_axes, stop_gradient, subtract, swapaxes, where_,
+    abs, add, all, any, divide, expand_axes, expand_dims, greater, isfinite, less, matmul, max,
+    maximum, multiply, negative, sqrt, squeeze_axes, stop_gradient, subtract, swapaxes, where_,
+    zeros_like,
 };
 use crate::shape::{Dims, Shape};
+use crate::transform::custom_function;
 
 /// The symmetric roots V·√W·Vᵀ of covariances V·W·Vᵀ; NaN where one is not finite. They are computed in `float64`,
 /// since the root of an eigenvalue that is 0 but for rounding is larger than that, and so on the CPU.
 fn roots(op: &'static str, cov: &Array) -> Result<Array> {
-    let narrow = cast(&stop_gradient(cov)?, DType::F32)?;
-    if narrow.is_empty() {
-        return Ok(narrow);
+    if cov.is_empty() {
+        return cast(cov, DType::F32);
     }
     let expect = |is_wrong: &Array, what: &str| match any(is_wrong, (), false)?.item::<bool>()? {
         true => Err(Error::argument(op, format!("covariances {} are not {what}", cov.aval()))),
         false => Ok(()),
     };
-    with_stream(Stream::of(Device::CPU), || {
-        let wide = cast(&narrow, DType::F64)?;
-        let is_finite = all(&isfinite(&wide)?, [-2, -1], true)?;
-        let wide = where_(&is_finite, &wide, 0)?;
-        let turned = swapaxes(&wide, -1, -2)?;
-        let apart = abs(&subtract(&wide, &turned)?)?;
-        let most = max(&abs(&wide)?, [-2, -1], true)?;
+    on_cpu(|| {
+        let wide = cast(&cast(cov, DType::F32)?, DType::F64)?;
+        let known = stop_gradient(&wide)?;
+        let is_finite = all(&isfinite(&known)?, [-2, -1], true)?;
+        let known = where_(&is_finite, &known, 0)?;
+        let apart = abs(&subtract(&known, &turned(&known)?)?)?;
+        let most = max(&abs(&known)?, [-2, -1], true)?;
         expect(&greater(&apart, &multiply(&most, 1e-4)?)?, "symmetric")?;
-        let (values, vectors) = eigh(&multiply(&add(&wide, &turned)?, 0.5)?, false)?;
+        let (values, vectors) = eigh(&symmetric(&known)?, false)?;
         let most = max(&abs(&values)?, -1, true)?;
         // Rounding to `float32` makes zeros negative.
         expect(&less(&values, &multiply(&most, -1e-5)?)?, "positive semidefinite")?;
-        let scales =
-            expand_axes(&sqrt(&maximum(&values, 0)?)?, Dims::from_slice(&[cov.rank() - 2]))?;
-        let root = matmul(&multiply(&vectors, &scales)?, &swapaxes(&vectors, -1, -2)?)?;
-        let root = cast(&where_(&is_finite, &root, f64::NAN)?, DType::F32)?;
+        let scales = expand_dims(&sqrt(&maximum(&values, 0)?)?, -2)?;
+        let root = matmul(&multiply(&vectors, &scales)?, &turned(&vectors)?)?;
         eval(std::slice::from_ref(&root))?;
-        Ok(root)
+        let moved = match cov.node.is_traced() {
+            true => moving(&where_(&is_finite, &wide, 0)?, root)?,
+            false => root,
+        };
+        cast(&where_(&is_finite, &moved, f64::NAN)?, DType::F32)
     })
+}
+
+/// Half of a matrix and its transpose.
+fn symmetric(x: &Array) -> Result<Array> {
+    multiply(&add(x, &turned(x)?)?, 0.5)
+}
+
+fn turned(x: &Array) -> Result<Array> {
+    swapaxes(x, -1, -2)
+}
+
+/// As is recorded on the CPU, which has eigenvalues and `float64`.
+fn on_cpu<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    with_stream(Stream::of(Device::CPU), f)
+}
+
+/// The same roots as functions of the covariances C: of R·R = C it follows that dR·R + R·dR = dC.
+fn moving(cov: &Array, root: Array) -> Result<Array> {
+    let moved = custom_function(|x: &[Array]| Ok(vec![x[1].clone()]))
+        .with_jvp(|_, outputs, tangents| {
+            on_cpu(|| Ok(vec![of_both_sides(&outputs[0], &symmetric(&tangents[0])?)?]))
+        })
+        .with_vjp(|inputs, outputs, cotangents| {
+            on_cpu(|| {
+                let slope = of_both_sides(&outputs[0], &symmetric(&cotangents[0])?)?;
+                Ok(vec![slope, zeros_like(&inputs[1])?])
+            })
+        });
+    Ok(moved.call(&[cov.clone(), root])?.swap_remove(0))
+}
+
+/// X of X·R + R·X = S for a symmetric R, by its eigenvalues w and their vectors V: V·X′·Vᵀ, where X′ has
+/// (Vᵀ·S·V)ᵢⱼ/(wᵢ + wⱼ), and 0 of eigenvalues that are 0.
+fn of_both_sides(root: &Array, sides: &Array) -> Result<Array> {
+    let solved = custom_function(|x: &[Array]| {
+        let (values, vectors) = eigh(&symmetric(&x[0])?, false)?;
+        let sums = add(&expand_dims(&values, -1)?, &expand_dims(&values, -2)?)?;
+        let least = multiply(&max(&abs(&sums)?, [-2, -1], true)?, 1e-12)?;
+        let is_there = greater(&sums, &least)?;
+        let inner = matmul(&matmul(&turned(&vectors)?, &x[1])?, &vectors)?;
+        let inner = divide(&inner, &where_(&is_there, &sums, 1)?)?;
+        let inner = where_(&is_there, &inner, 0)?;
+        Ok(vec![matmul(&matmul(&vectors, &inner)?, &turned(&vectors)?)?])
+    })
+    .with_jvp(|inputs, outputs, tangents| {
+        on_cpu(|| {
+            let (x, by) = (&outputs[0], &tangents[0]);
+            let moved = subtract(&tangents[1], &add(&matmul(x, by)?, &matmul(by, x)?)?)?;
+            Ok(vec![of_both_sides(&inputs[0], &moved)?])
+        })
+    })
+    .with_vjp(|inputs, outputs, cotangents| {
+        on_cpu(|| {
+            let of_sides = of_both_sides(&inputs[0], &cotangents[0])?;
+            let x = turned(&outputs[0])?;
+            let of_root = negative(&add(&matmul(&of_sides, &x)?, &matmul(&x, &of_sides)?)?)?;
+            Ok(vec![of_root, of_sides])
+        })
+    });
+    Ok(solved.call(&[root.clone(), sides.clone()])?.swap_remove(0))
 }
 
 /// Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric
@@ -54,7 +117,10 @@ fn roots(op: &'static str, cov: &Array) -> Result<Array> {
 /// has none for n.
 ///
 /// # Dtypes
-/// Gives `float32`. No derivative passes to the covariances.
+/// Gives `float32`.
+///
+/// # Derivatives
+/// By the means, and by the covariances those of their roots: 0 along what is 0 in both.
 ///
 /// # Errors
 /// Where the means have no axis, the covariances are no square matrices of as many rows, not symmetric or not positive

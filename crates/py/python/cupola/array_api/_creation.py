@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import cupola.core as mx
 
-from ._types import COMPLEX, Array, Device, Dtype, on, wide
+from ._types import COMPLEX, Array, Device, Dtype, chosen, on, wide
 
 
 def arange(
@@ -20,7 +20,7 @@ def arange(
 ) -> Array:
     """Numbers from ``start`` up to but without ``stop``; with ``start`` alone, from 0 up to it."""
     start, stop = (0, start) if stop is None else (start, stop)
-    return mx.arange(start, stop, step, dtype=dtype, stream=device)
+    return mx.arange(start, stop, step, dtype=chosen(dtype), stream=device)
 
 
 def asarray(
@@ -36,6 +36,7 @@ def asarray(
     Another library's array keeps its dtype, and its memory where that is possible. ``copy=False``
     raises ``ValueError`` instead of copying.
     """
+    dtype = chosen(dtype)
     if isinstance(obj, mx.array) and dtype in (None, obj.dtype):
         return _moved(obj, device, copy)
     with on(device):
@@ -64,7 +65,7 @@ def eye(
     device: Device | None = None,
 ) -> Array:
     """A matrix with ones on its diagonal, or ``k`` places above it."""
-    return mx.eye(n_rows, n_cols, k, dtype, stream=device)
+    return mx.eye(n_rows, n_cols, k, chosen(dtype), stream=device)
 
 
 def from_dlpack(x: Any, /, *, device: Device | None = None, copy: bool | None = None) -> Array:
@@ -84,7 +85,7 @@ def full(
     device: Device | None = None,
 ) -> Array:
     """An array of a shape with one number everywhere."""
-    return mx.full(shape, fill_value, dtype, stream=device)
+    return mx.full(shape, fill_value, chosen(dtype), stream=device)
 
 
 def full_like(
@@ -96,7 +97,7 @@ def full_like(
     device: Device | None = None,
 ) -> Array:
     """An array of the shape of another one with one number everywhere."""
-    return mx.full_like(x, fill_value, dtype, stream=device or x.device)
+    return mx.full_like(x, fill_value, chosen(dtype), stream=device or x.device)
 
 
 def linspace(
@@ -110,6 +111,7 @@ def linspace(
     endpoint: bool = True,
 ) -> Array:
     """``num`` numbers at equal distances from ``start`` to ``stop``, or up to but without it."""
+    dtype = chosen(dtype)
     start, stop = (x.item() if isinstance(x, mx.array) else x for x in (start, stop))
     with on(device):
         if not (dtype == COMPLEX or isinstance(start, complex) or isinstance(stop, complex)):
@@ -128,12 +130,12 @@ def ones(
     shape: int | tuple[int, ...], *, dtype: Dtype | None = None, device: Device | None = None
 ) -> Array:
     """An array of ones."""
-    return mx.ones(shape, dtype or mx.float32, stream=device)
+    return mx.ones(shape, chosen(dtype) or mx.float32, stream=device)
 
 
 def ones_like(x: Array, /, *, dtype: Dtype | None = None, device: Device | None = None) -> Array:
     """An array of the shape of another one, of ones."""
-    return mx.ones_like(x, dtype, stream=device or x.device)
+    return mx.ones_like(x, chosen(dtype), stream=device or x.device)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
@@ -150,12 +152,12 @@ def zeros(
     shape: int | tuple[int, ...], *, dtype: Dtype | None = None, device: Device | None = None
 ) -> Array:
     """An array of zeros."""
-    return mx.zeros(shape, dtype or mx.float32, stream=device)
+    return mx.zeros(shape, chosen(dtype) or mx.float32, stream=device)
 
 
 def zeros_like(x: Array, /, *, dtype: Dtype | None = None, device: Device | None = None) -> Array:
     """An array of the shape of another one, of zeros."""
-    return mx.zeros_like(x, dtype, stream=device or x.device)
+    return mx.zeros_like(x, chosen(dtype), stream=device or x.device)
 
 
 def _moved(x: Array, device: Device | None, copy: bool | None) -> Array:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import cupola.core as mx
 
-from ._types import Array, Device, Dtype
+from ._types import Array, Device, Dtype, chosen
 
 
 def astype(
     x: Array, dtype: Dtype, /, *, copy: bool = True, device: Device | None = None
 ) -> Array:
     """An array in a dtype; ``copy=False`` gives the array itself where it has that already."""
+    dtype = chosen(dtype)
     if isdtype(x.dtype, "complex floating") and not isdtype(dtype, "complex floating"):
         raise TypeError(f"astype: {x.dtype} does not become {dtype}: take real(x) or imag(x)")
     if device is not None and device != x.device:

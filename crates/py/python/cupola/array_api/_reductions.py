@@ -58,8 +58,7 @@ def diff(
     append: Array | None = None,
 ) -> Array:
     """The differences of neighbours, ``n`` times; ``prepend`` and ``append`` stand beside first."""
-    parts = [part for part in (prepend, x, append) if part is not None]
-    return mx.diff(mx.concat(parts, axis) if parts[1:] else x, n, axis)
+    return mx.diff(x, n, axis, prepend, append)
 
 
 def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:

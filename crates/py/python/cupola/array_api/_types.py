@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -28,6 +29,9 @@ DTYPES = {
     "complex64": complex64,
 }
 
+# Python's types, as NumPy takes them for dtypes.
+PYTHON = {builtins.bool: bool, int: int64, float: float64, complex: complex64}
+
 # The default dtypes: those of Python's numbers in an array, and that of indices.
 REAL, COMPLEX, INTEGRAL, INDEXING = float32, complex64, int32, int64
 
@@ -46,6 +50,11 @@ def accumulated(x: Array) -> Dtype:
     """The dtype that sums and products of an array have."""
     narrow = {bool: INTEGRAL, int8: INTEGRAL, int16: INTEGRAL, uint8: uint32, uint16: uint32}
     return narrow.get(x.dtype, x.dtype)
+
+
+def chosen(dtype: Any) -> Dtype | None:
+    """The dtype that an argument is, which may be a type of Python's; ``None`` stays."""
+    return PYTHON.get(dtype, dtype) if isinstance(dtype, type) else dtype
 
 
 def described(function: F, f: Callable[..., Any]) -> F:

@@ -783,6 +783,13 @@ class _Batched:
     def __call__(self, *args: Any) -> Any:
         ...
 
+def __array_namespace_info__() -> Any:
+    """What the array API standard asks of this library: devices, dtypes, capabilities.
+
+    Example:
+        >>> mx.__array_namespace_info__().default_dtypes()["real floating"]
+        float32
+    """
 def _dtype(name: str) -> Dtype:
     """The dtype of a name: how pickles are read."""
 def _restore(bytes: bytes, dtype: Dtype, shape: Sequence[int]) -> array:
@@ -868,6 +875,12 @@ def addcmul(x: _Scalar | array, a: _Scalar | array, b: _Scalar | array, *, value
     """
 def addmm(c: _Scalar | array, a: _Scalar | array, b: _Scalar | array, alpha: float = ..., beta: float = ..., *, stream: _StreamOrDevice = ...) -> array:
     """`alpha·a@b + beta·c`.
+
+    Shapes:
+    As `matmul`; `c` broadcasts to the product.
+
+    Errors:
+    Where the shapes do not fit, and where all are integers or bool.
 
     Example:
         >>> mx.addmm(mx.ones(2), mx.ones((1, 3)), mx.ones((3, 2)), beta=0.5)
@@ -1601,14 +1614,19 @@ def diagonal(a: _Scalar | array, offset: int = ..., axis1: int = ..., axis2: int
         >>> mx.diagonal(mx.arange(6).reshape(2, 3), offset=1)
         array([1, 5], dtype=int32)
     """
-def diff(a: _Scalar | array, n: int = ..., axis: int = ..., *, stream: _StreamOrDevice = ...) -> array:
-    """The differences of neighbours along an axis, taken `n` times.
+def diff(a: _Scalar | array, n: int = ..., axis: int = ..., prepend: _Scalar | array | None = ..., append: _Scalar | array | None = ..., *, stream: _StreamOrDevice = ...) -> array:
+    """The differences of neighbours along an axis, taken `n` times. What is to `prepend` and to `append` stands beside
+    them first.
 
     Shapes:
-    The axis gets shorter by `n`, down to 0.
+    The axis gets shorter by `n`, down to 0. What stands beside has the other axes of `x`, or is one number for each
+    place.
 
     Dtypes:
-    Integers wrap; of bools it is whether they differ.
+    All promote. Integers wrap; of bools it is whether they differ.
+
+    Errors:
+    Where there is no such axis, and where shapes do not fit.
 
     Example:
         >>> mx.diff(mx.array([1, 4, 9]))

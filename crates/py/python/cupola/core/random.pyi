@@ -21,7 +21,7 @@ class _RandomState:
 
 state: _RandomState
 
-def bernoulli(p: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def bernoulli(p: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """True with probability `p`.
 
     Shapes:
@@ -34,7 +34,7 @@ def bernoulli(p: _Scalar | array | None = ..., shape: int | Sequence[int] | None
         >>> mx.random.bernoulli(0.5, (4,)).dtype
         mlx.core.bool
     """
-def beta(a: _Scalar | array, b: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def beta(a: _Scalar | array, b: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the beta distribution: X/(X + Y) with X and Y of `gamma` distributions with `a` and `b`.
 
     Shapes:
@@ -58,7 +58,7 @@ def bits(shape: int | Sequence[int], width: int, key: _Scalar | array | None = .
         >>> mx.random.bits((3,), 4).dtype
         mlx.core.uint32
     """
-def categorical(logits: _Scalar | array, axis: int = ..., shape: int | Sequence[int] | None = ..., num_samples: int | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def categorical(logits: _Scalar | array, axis: int = ..., shape: int | Sequence[int] | None = ..., num_samples: int | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Indices along `axis`, each drawn with the softmax of the logits as its probability.
 
     Shapes:
@@ -71,7 +71,7 @@ def categorical(logits: _Scalar | array, axis: int = ..., shape: int | Sequence[
         >>> mx.random.categorical(mx.array([-mx.inf, 0.0, -mx.inf]))
         array(1, dtype=uint32)
     """
-def choice(a: Any, shape: int | Sequence[int] | None = ..., replace: bool = ..., p: _Scalar | array | None = ..., axis: int = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def choice(a: Any, shape: int | Sequence[int] | None = ..., replace: bool = ..., p: _Scalar | array | None = ..., axis: int = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Slices of `a` along `axis` that are drawn, or integers below it where it is a number: each as likely as another or
     with the probabilities `p`, with each put back or, for `replace=False`, not.
 
@@ -82,7 +82,7 @@ def choice(a: Any, shape: int | Sequence[int] | None = ..., replace: bool = ...,
         >>> mx.sort(mx.random.choice(mx.array([2, 4, 8]), (3,), replace=False))
         array([2, 4, 8], dtype=int32)
     """
-def dirichlet(alpha: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def dirichlet(alpha: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Vectors of the Dirichlet distribution: positive numbers whose sum is 1.
 
     Shapes:
@@ -98,7 +98,7 @@ def dirichlet(alpha: _Scalar | array, shape: int | Sequence[int] | None = ..., d
         >>> mx.random.dirichlet(mx.array([1.0, 2.0, 3.0]), (5,)).shape
         (5, 3)
     """
-def exponential(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def exponential(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., scale: _Scalar | array | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the exponential distribution of mean 1: −ln(1 − u) with u even over [0, 1).
 
     Errors:
@@ -108,7 +108,7 @@ def exponential(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = .
         >>> mx.random.exponential((100,), scale=2.0).min().item() >= 0
         True
     """
-def gamma(a: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def gamma(a: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., scale: _Scalar | array | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the gamma distribution with the shape parameter `a` and scale 1.
 
     Shapes:
@@ -128,7 +128,7 @@ def gamma(a: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dt
         >>> mx.random.gamma(2.5, (100,)).min().item() > 0
         True
     """
-def geometric(p: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def geometric(p: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """How many trials it takes until one succeeds that does so with probability `p`: numbers of the geometric
     distribution, from 1 on.
 
@@ -145,7 +145,7 @@ def geometric(p: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype
         >>> mx.random.geometric(0.5, (100,)).min().item() >= 1
         True
     """
-def gumbel(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def gumbel(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the standard Gumbel distribution, −ln(−ln u) with u even over [0, 1).
 
     Example:
@@ -159,7 +159,7 @@ def key(seed: int) -> array:
         >>> mx.random.key(0)
         array([0, 0], dtype=uint32)
     """
-def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array = ..., scale: _Scalar | array = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array = ..., scale: _Scalar | array = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers of the Laplace distribution of mean 0 and scale 1: sign(u)·ln(1 − |u|) with u even over
     (−1, 1).
 
@@ -167,7 +167,7 @@ def laplace(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., 
         >>> mx.random.laplace((2, 3)).shape
         (2, 3)
     """
-def multivariate_normal(mean: _Scalar | array, cov: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def multivariate_normal(mean: _Scalar | array, cov: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Vectors of normal numbers with these means and covariances: the product of independent numbers with the symmetric
     root of the covariances, and the means. The covariances are evaluated.
 
@@ -176,7 +176,10 @@ def multivariate_normal(mean: _Scalar | array, cov: _Scalar | array, shape: int 
     has none for n.
 
     Dtypes:
-    Gives `float32`. No derivative passes to the covariances.
+    Gives `float32`.
+
+    Derivatives:
+    By the means, and by the covariances those of their roots: 0 along what is 0 in both.
 
     Errors:
     Where the means have no axis, the covariances are no square matrices of as many rows, not symmetric or not positive
@@ -188,7 +191,7 @@ def multivariate_normal(mean: _Scalar | array, cov: _Scalar | array, shape: int 
         >>> mx.random.multivariate_normal(mean, cov, (100,)).shape
         (100, 2)
     """
-def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., loc: _Scalar | array | None = ..., scale: _Scalar | array | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Normal numbers of mean 0 and variance 1: √2·erfinv(u) with u even over (−1, 1).
 
     Multiply and add for others. Of complex numbers the parts have variance ½.
@@ -200,14 +203,14 @@ def normal(shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., l
         >>> mx.random.normal((2, 3), loc=1.0, scale=0.5).shape
         (2, 3)
     """
-def permutation(x: Any, axis: int = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def permutation(x: Any, axis: int = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """The integers below `count` in random order, as `uint32`.
 
     Example:
         >>> mx.sort(mx.random.permutation(4))
         array([0, 1, 2, 3], dtype=uint32)
     """
-def poisson(lam: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def poisson(lam: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """How many events come in a time in which `rate` are expected: numbers of the Poisson distribution.
 
     Shapes:
@@ -224,7 +227,7 @@ def poisson(lam: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype
         >>> (0 <= x.min().item(), x.max().item() < 40)
         (True, True)
     """
-def randint(low: _Scalar | array, high: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def randint(low: _Scalar | array, high: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Integers in [low, high).
 
     Dtypes:
@@ -249,7 +252,7 @@ def seed(seed: int) -> None:
         >>> mx.array_equal(first, mx.random.uniform())
         array(True, dtype=bool)
     """
-def split(key: _Scalar | array, num: int = ..., stream: _StreamOrDevice | None = ...) -> array:
+def split(key: array, num: int = ..., stream: _StreamOrDevice | None = ...) -> array:
     """`count` keys made of one, as `uint32[count, 2]`.
 
     Example:
@@ -257,7 +260,7 @@ def split(key: _Scalar | array, num: int = ..., stream: _StreamOrDevice | None =
         >>> one.shape
         (2,)
     """
-def truncated_normal(lower: _Scalar | array, upper: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def truncated_normal(lower: _Scalar | array, upper: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Normal numbers of mean 0 and variance 1 that are within [lower, upper].
 
     Shapes:
@@ -268,7 +271,7 @@ def truncated_normal(lower: _Scalar | array, upper: _Scalar | array, shape: int 
         >>> (mx.abs(x) <= 1).all().item()
         True
     """
-def uniform(low: _Scalar | array | None = ..., high: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: _Scalar | array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
+def uniform(low: _Scalar | array | None = ..., high: _Scalar | array | None = ..., shape: int | Sequence[int] | None = ..., dtype: Dtype | None = ..., key: array | None = ..., stream: _StreamOrDevice | None = ...) -> array:
     """Numbers spread evenly over [low, high).
 
     Shapes:

@@ -2,7 +2,7 @@
 
 /// Asks for the cache line at an address, to be read.
 #[inline(always)]
-pub(crate) fn prefetch<T>(at: *const T) {
+pub fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 has the instruction, and it ignores addresses that are not mapped.
     unsafe {
@@ -15,7 +15,7 @@ pub(crate) fn prefetch<T>(at: *const T) {
 
 /// Asks for the cache line at an address, to be written.
 #[inline(always)]
-pub(crate) fn prefetch_to_write<T>(at: *const T) {
+pub fn prefetch_to_write<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: an x86-64 without the instruction ignores it, as all do addresses that are not mapped.
     unsafe {

@@ -1,39 +1,35 @@
 //! Run-time choice of the instruction set, element types, and the vector kernels.
 
 mod element;
-mod functions;
-pub(crate) mod half;
+pub mod half;
 mod lanes;
 mod packed;
 mod prefetch;
 mod rows;
-mod scratch;
 mod tail;
 mod tile;
 mod unpack;
 #[cfg(target_arch = "x86_64")]
 mod unpack_x86;
-mod vector;
+pub mod vector;
 mod winograd;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use element::{Element, Out, Real};
-pub(crate) use functions::Functions;
 pub use lanes::{FEW, InLanes, LaneSums, LaneTile, TOGETHER, TapGroup};
 pub use packed::{Packed, Scaled, Vectors};
-pub(crate) use prefetch::prefetch;
+pub use prefetch::prefetch;
 pub use rows::{InRows, RowProducts};
-pub use scratch::Scratch;
 pub use tail::{Bias, Residual, Tail, Then};
 pub use tile::{
     KEPT_ROWS, MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel,
 };
-pub(crate) use vector::PortableF32;
+pub use vector::PortableF32;
 pub use winograd::{InPoints, POINTS, PointInputs, PointSums, PointWeights, ToPoints};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{F32x8, F32x16};
+pub use x86::{F32x8, F32x16};
 
 use std::cell::Cell;
 use std::sync::OnceLock;

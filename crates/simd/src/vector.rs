@@ -18,14 +18,17 @@ pub trait Vector: Copy {
     unsafe fn zero() -> Self;
     /// All lanes the element at `p`.
     unsafe fn splat(p: *const Self::Elem) -> Self;
+    /// Loads all lanes.
     unsafe fn load(p: *const Self::Elem) -> Self;
     /// Loads the first `n` lanes; the others are zero.
     unsafe fn load_first(p: *const Self::Elem, n: usize) -> Self;
+    /// Stores all lanes.
     unsafe fn store(self, p: *mut Self::Elem);
     /// Stores the first `n` lanes.
     unsafe fn store_first(self, p: *mut Self::Elem, n: usize);
     /// `self * a + sum`
     unsafe fn fma(self, a: Self, sum: Self) -> Self;
+    /// `self + other`
     unsafe fn add(self, other: Self) -> Self;
     /// The larger lanes; `other`'s where they are equal, or one is NaN.
     unsafe fn larger(self, other: Self) -> Self;
@@ -118,7 +121,7 @@ load_own!(f64);
 impl<const L: usize> Portable<f32, L> {
     /// A vector of what `f` gives for each lane.
     #[inline(always)]
-    pub(super) fn from_fn(f: impl FnMut(usize) -> f32) -> Self {
+    pub fn from_fn(f: impl FnMut(usize) -> f32) -> Self {
         Portable(std::array::from_fn(f))
     }
 }
@@ -188,7 +191,7 @@ pub type PortableF32 = Portable<f32, 4>;
 impl<const L: usize> Portable<f32, L> {
     /// What `f` makes of each lane.
     #[inline(always)]
-    pub(super) fn each(self, f: impl Fn(f32) -> f32) -> Self {
+    pub fn each(self, f: impl Fn(f32) -> f32) -> Self {
         Portable(self.0.map(f))
     }
 }

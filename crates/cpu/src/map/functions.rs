@@ -1,13 +1,14 @@
 //! Functions of vectors of floats. Each gives a lane the bits that the function of [`crate::math`] gives a number.
 
-use super::vector::{Arithmetic, Portable};
-use crate::map;
+use cupola_simd::vector::{Arithmetic, Portable};
+
+use super::lanes;
 use crate::math;
 
 /// A vector with functions of one operand.
 pub trait Functions: Arithmetic {
     /// # Safety
-    /// As the methods of [`super::vector::Vector`].
+    /// As the methods of [`Vector`](cupola_simd::vector::Vector).
     unsafe fn neg(self) -> Self;
     /// # Safety
     /// As above.
@@ -44,19 +45,19 @@ impl<const L: usize> Functions for Portable<f32, L> {
     }
     #[inline(always)]
     unsafe fn exp(self) -> Self {
-        self.each(math::exp::<map::Portable>)
+        self.each(math::exp::<lanes::Portable>)
     }
     #[inline(always)]
     unsafe fn sigmoid(self) -> Self {
-        self.each(math::sigmoid::<map::Portable>)
+        self.each(math::sigmoid::<lanes::Portable>)
     }
     #[inline(always)]
     unsafe fn tanh(self) -> Self {
-        self.each(math::tanh::<map::Portable>)
+        self.each(math::tanh::<lanes::Portable>)
     }
     #[inline(always)]
     unsafe fn erf(self) -> Self {
-        self.each(math::erf::<map::Portable>)
+        self.each(math::erf::<lanes::Portable>)
     }
 }
 
@@ -69,8 +70,8 @@ mod x86 {
     use crate::math::exp::{
         EXP_HIGH, EXP_LOW, EXP_TAIL, LN2_HI, LN2_LO, ROUND, TANH_HIGH, TANH_ONE, TANH_P, TANH_Q,
     };
-    use crate::simd::vector::{Arithmetic, Vector};
-    use crate::simd::{F32x8, F32x16};
+    use cupola_simd::vector::{Arithmetic, Vector};
+    use cupola_simd::{F32x8, F32x16};
 
     const LOG2E: f32 = std::f32::consts::LOG2_E;
     const MINUS_LN2_HI: f32 = -LN2_HI;

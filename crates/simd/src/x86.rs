@@ -14,7 +14,7 @@ macro_rules! vector {
      [$load:ident $store:ident $load_first:ident $store_first:ident], $transpose:ident) => {
         #[doc = concat!("Lanes of a `", stringify!($raw), "`.")]
         #[derive(Clone, Copy)]
-        pub struct $name(pub(super) $raw);
+        pub struct $name(pub $raw);
 
         // Intrinsics are safe where their features are enabled, which the trait asks for.
         impl Vector for $name {

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use super::Real;
-use crate::memory::{give_up, room};
+use cupola_simd::Real;
+
+use super::{give_up, room};
 
 /// A cache line.
 #[derive(Clone, Copy)]

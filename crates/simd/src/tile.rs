@@ -333,7 +333,7 @@ macro_rules! tiled {
         mod $modname {
             use super::*;
             #[cfg(target_arch = "x86_64")]
-            use crate::simd::x86::{$avx2, $avx512};
+            use crate::x86::{$avx2, $avx512};
 
             /// # Safety
             /// The tile's pointers reach what its sizes say; so for the next two.
