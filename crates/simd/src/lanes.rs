@@ -204,7 +204,11 @@ unsafe fn taps<V: Vector, const K: usize, const S: usize, const P: usize>(
     for &(weights, inputs) in s.rows {
         let weight =
             |k: usize| weights.wrapping_add((group.tap + k * group.tap_step) * s.stride + at);
-        let weights: [V; K] = std::array::from_fn(|k| load(weight(k)));
+        // SAFETY: the caller vouches for the instruction set.
+        let mut factors = [unsafe { V::zero() }; K];
+        for k in 0..K {
+            factors[k] = load(weight(k));
+        }
         let inputs = inputs.wrapping_offset(first);
         // A constant for each column: what is indexed by it stays in registers.
         macro_rules! columns {
@@ -215,7 +219,7 @@ unsafe fn taps<V: Vector, const K: usize, const S: usize, const P: usize>(
                     let input = load(inputs.wrapping_add($j * step));
                     for k in 0..K {
                         if $j >= k && ($j - k) % S == 0 && ($j - k) / S < P {
-                            own[($j - k) / S] = weights[k].fma(input, own[($j - k) / S]);
+                            own[($j - k) / S] = factors[k].fma(input, own[($j - k) / S]);
                         }
                     }
                 })*

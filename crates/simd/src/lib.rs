@@ -1,5 +1,16 @@
 //! Run-time choice of the instruction set, element types, and the vector kernels.
 
+/// An array of what an expression gives for each number. The closure of `std::array::from_fn` may be compiled by itself, and
+/// so without the instruction set of who calls it.
+macro_rules! each {
+    ($i:ident in [$($n:literal)*] => $e:expr) => {
+        [$({
+            let $i: usize = $n;
+            $e
+        }),*]
+    };
+}
+
 mod element;
 pub mod half;
 mod lanes;

@@ -191,14 +191,19 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
     unsafe {
         let mut sums = [[V::zero(); N]; M];
         let place = |m: usize, v: usize| t.c.wrapping_add(m * t.c_step + v * V::LANES);
-        let load = |v: usize, from: *const V::Elem| {
-            let whole = v + 1 < N || t.last >= V::LANES;
-            if whole { V::load(from) } else { V::load_first(from, t.last) }
-        };
+        // No closure, which may be compiled by itself, and so without the instruction set.
+        macro_rules! load {
+            ($v:expr, $from:expr) => {
+                match $v + 1 < N || t.last >= V::LANES {
+                    true => V::load($from),
+                    false => V::load_first($from, t.last),
+                }
+            };
+        }
         if t.add {
-            for (m, sums) in sums.iter_mut().enumerate() {
-                for (v, sum) in sums.iter_mut().enumerate() {
-                    *sum = load(v, place(m, v));
+            for m in 0..M {
+                for v in 0..N {
+                    sums[m][v] = load!(v, place(m, v));
                 }
             }
         }
@@ -256,7 +261,7 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
                 b = b.wrapping_add(t.b_step);
             }
         }
-        t.tail.apply(&mut sums, |p| V::load(p), |r, m, v| load(v, r.at(place(m, v))));
+        t.tail.apply(&mut sums, |p| V::load(p), |r, m, v| load!(v, r.at(place(m, v))));
         for (m, sums) in sums.iter().enumerate() {
             let c = t.c.add(m * t.c_step);
             for v in 0..N - 1 {

@@ -89,18 +89,21 @@ unsafe fn point_weights<V: Vector>(w: PointWeights<V::Elem>) {
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
         let (half, minus_half) = (every::<V>(0.5), every::<V>(-0.5));
-        let along = |g: [V; 3]| {
-            let ends = g[0].add(g[2]).fma(half, V::zero());
-            [g[0], g[1].fma(half, ends), g[1].fma(minus_half, ends), g[2]]
-        };
+        macro_rules! along {
+            ($g:expr) => {{
+                let g: [V; 3] = $g;
+                let ends = g[0].add(g[2]).fma(half, V::zero());
+                [g[0], g[1].fma(half, ends), g[1].fma(minus_half, ends), g[2]]
+            }};
+        }
         let mut at = 0;
         while at < w.step {
-            let tap = |t: usize| V::load(w.from.add(t * w.step + at));
+            let tap = |t: usize| w.from.add(t * w.step + at);
             // By columns, and then by rows.
             let columns: [[V; 4]; 3] =
-                std::array::from_fn(|c| along([tap(c), tap(3 + c), tap(6 + c)]));
+                each!(c in [0 1 2] => along!(each!(r in [0 1 2] => V::load(tap(3 * r + c)))));
             for row in 0..4 {
-                let points = along([columns[0][row], columns[1][row], columns[2][row]]);
+                let points = along!(each!(c in [0 1 2] => columns[c][row]));
                 for (column, point) in points.into_iter().enumerate() {
                     point.store(w.to.add((row * 4 + column) * w.step + at));
                 }
@@ -118,28 +121,32 @@ unsafe fn point_inputs<V: Vector, L: Load<V> + Element<Acc = V::Elem>>(p: PointI
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
         let minus_one = every::<V>(-1.0);
-        let along = |d: [V; 4]| {
-            [
-                less(d[0], d[2], minus_one),
-                d[1].add(d[2]),
-                less(d[2], d[1], minus_one),
-                less(d[1], d[3], minus_one),
-            ]
-        };
+        macro_rules! along {
+            ($d:expr) => {{
+                let d: [V; 4] = $d;
+                [
+                    less(d[0], d[2], minus_one),
+                    d[1].add(d[2]),
+                    less(d[2], d[1], minus_one),
+                    less(d[1], d[3], minus_one),
+                ]
+            }};
+        }
         let mut to = p.to;
         for tile in p.tiles {
             let mut at = 0;
             while at < p.channels {
                 let left = p.channels - at;
-                let input = |i: usize| {
+                let mut inputs = [V::zero(); POINTS];
+                for i in 0..POINTS {
                     let from = tile[i].wrapping_add(at);
-                    if left >= V::LANES { L::load(from) } else { L::load_first(from, left) }
-                };
-                let columns: [[V; 4]; 4] = std::array::from_fn(|c| {
-                    along([input(c), input(4 + c), input(8 + c), input(12 + c)])
-                });
+                    let is_whole = left >= V::LANES;
+                    inputs[i] = if is_whole { L::load(from) } else { L::load_first(from, left) };
+                }
+                let columns: [[V; 4]; 4] =
+                    each!(c in [0 1 2 3] => along!(each!(r in [0 1 2 3] => inputs[4 * r + c])));
                 for row in 0..4 {
-                    let points = along(std::array::from_fn(|c| columns[c][row]));
+                    let points = along!(each!(c in [0 1 2 3] => columns[c][row]));
                     for (column, point) in points.into_iter().enumerate() {
                         point.store(to.add((row * 4 + column) * p.point + at));
                     }
@@ -158,19 +165,21 @@ unsafe fn point_sums<V: Vector>(s: PointSums<'_, V::Elem>) -> bool {
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
         let (minus_one, mut all) = (every::<V>(-1.0), V::zero());
-        let along = |m: [V; 4]| {
-            [m[0].add(m[1]).add(m[2]), less(less(m[1], m[2], minus_one), m[3], minus_one)]
-        };
+        macro_rules! along {
+            ($m:expr) => {{
+                let m: [V; 4] = $m;
+                [m[0].add(m[1]).add(m[2]), less(less(m[1], m[2], minus_one), m[3], minus_one)]
+            }};
+        }
         let mut from = s.from;
         for tile in s.tiles {
             let mut at = 0;
             while at < s.channels {
-                let point = |i: usize| V::load(from.add(i * s.point + at));
-                let columns: [[V; 2]; 4] = std::array::from_fn(|c| {
-                    along([point(c), point(4 + c), point(8 + c), point(12 + c)])
-                });
+                let point = |i: usize| from.add(i * s.point + at);
+                let columns: [[V; 2]; 4] = each!(c in [0 1 2 3] =>
+                    along!(each!(r in [0 1 2 3] => V::load(point(4 * r + c)))));
                 let [top, bottom]: [[V; 2]; 2] =
-                    std::array::from_fn(|row| along(std::array::from_fn(|c| columns[c][row])));
+                    each!(row in [0 1] => along!(each!(c in [0 1 2 3] => columns[c][row])));
                 let mut sums = [[top[0]], [top[1]], [bottom[0]], [bottom[1]]];
                 all = sums.iter().fold(all, |all, [sum]| sum.maximum(all));
                 let left = s.channels - at;

@@ -186,7 +186,7 @@ unsafe fn each_row<V: Functions>(chain: &Chain<Location>, table: *const *const u
         }
         for row in (0..count).filter(|_| left > 0) {
             let at = first.add(row * step + width - left);
-            let [found] = block(chain, address, |_| [V::load_first(at, left)]);
+            let [found] = block::<V, 1, 1>(chain, address, |_| at, (0, left));
             found.store_first(at, left);
         }
     }
@@ -208,10 +208,10 @@ unsafe fn some_rows<V: Functions, const N: usize, const W: usize>(
         // SAFETY: the caller vouches for the addresses.
         unsafe {
             let start = rows.first.add(row * rows.step);
-            let place = |i: usize| start.add(i / W * rows.step + i % W * V::LANES);
-            let load = |_| std::array::from_fn::<V, N, _>(|i| V::load(place(i)));
-            let found = block(chain, &address, load);
-            found.iter().enumerate().for_each(|(i, v)| v.store(place(i)));
+            let found = block::<V, N, W>(chain, &address, |_| start, (rows.step, V::LANES));
+            for i in 0..N {
+                found[i].store(start.add(i / W * rows.step + i % W * V::LANES));
+            }
         }
         row += N / W;
     }
@@ -232,38 +232,59 @@ unsafe fn all<V: Functions, const N: usize>(
         let address = |location: Location| (*table.add(usize::from(location))).cast::<f32>();
         let mut at = 0;
         while at + N * V::LANES <= n {
-            let each = |i: usize, l: Location| V::load(address(l).add(at + i * V::LANES));
-            let found = block(chain, address, |l| std::array::from_fn::<_, N, _>(|i| each(i, l)));
-            found.iter().enumerate().for_each(|(i, v)| v.store(to.add(at + i * V::LANES)));
+            let found = block::<V, N, N>(chain, address, |l| address(l).add(at), (0, V::LANES));
+            for i in 0..N {
+                found[i].store(to.add(at + i * V::LANES));
+            }
             at += N * V::LANES;
         }
         while at + V::LANES <= n {
-            let [found] = block(chain, address, |l| [V::load(address(l).add(at))]);
+            let [found] = block::<V, 1, 1>(chain, address, |l| address(l).add(at), (0, V::LANES));
             found.store(to.add(at));
             at += V::LANES;
         }
         if at < n {
-            let [found] = block(chain, address, |l| [V::load_first(address(l).add(at), n - at)]);
+            let [found] = block::<V, 1, 1>(chain, address, |l| address(l).add(at), (0, n - at));
             found.store_first(to.add(at), n - at);
         }
     }
 }
 
+/// What becomes of a block of `N` vectors, `W` of them side by side, and `step` elements from these to the next. `first` is
+/// where a location's are, and of a block of one vector `count` elements are there.
+///
 /// # Safety
-/// As [`all`]; `load` reads the elements of this block.
+/// As [`all`].
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
-unsafe fn block<V: Functions, const N: usize>(
+unsafe fn block<V: Functions, const N: usize, const W: usize>(
     chain: &Chain<Location>,
     address: impl Fn(Location) -> *const f32,
-    load: impl Fn(Location) -> [V; N],
+    first: impl Fn(Location) -> *const f32,
+    (step, count): (usize, usize),
 ) -> [V; N] {
     // SAFETY: the caller vouches for the pointers.
     unsafe {
-        let one = |location| [V::splat(address(location)); N];
+        // No closures: these may be compiled by themselves, and so without the instruction set.
+        macro_rules! load {
+            ($location:expr) => {{
+                let (from, mut all) = (first($location), [V::zero(); N]);
+                for i in 0..N {
+                    let place = from.add(i / W * step + i % W * V::LANES);
+                    let is_whole = N > 1 || count >= V::LANES;
+                    all[i] = if is_whole { V::load(place) } else { V::load_first(place, count) };
+                }
+                all
+            }};
+        }
+        macro_rules! one {
+            ($location:expr) => {
+                [V::splat(address($location)); N]
+            };
+        }
         let mut has = match chain.from {
-            Other::Each(l) => load(l),
-            Other::One(l) => one(l),
+            Other::Each(l) => load!(l),
+            Other::One(l) => one!(l),
             Other::Saved => [V::zero(); N],
         };
         let mut saved = has;
@@ -277,8 +298,8 @@ unsafe fn block<V: Functions, const N: usize>(
                     call(op, &mut has);
                     continue;
                 }
-                Step::Apply(op, Other::Each(l), is_left) => (op, load(l), is_left),
-                Step::Apply(op, Other::One(l), is_left) => (op, one(l), is_left),
+                Step::Apply(op, Other::Each(l), is_left) => (op, load!(l), is_left),
+                Step::Apply(op, Other::One(l), is_left) => (op, one!(l), is_left),
                 Step::Apply(op, Other::Saved, is_left) => (op, saved, is_left),
             };
             macro_rules! apply {
