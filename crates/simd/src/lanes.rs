@@ -190,6 +190,7 @@ unsafe fn block<V: Vector, const P: usize>(
 /// # Safety
 /// As `block`.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
 unsafe fn taps<V: Vector, const K: usize, const S: usize, const P: usize>(
     sums: &mut [V; P],
     s: &LaneSums<'_, V::Elem>,

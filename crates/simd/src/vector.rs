@@ -6,6 +6,7 @@ use super::half::{bf16_to_f32, f16_to_f32};
 use super::{Real, Transpose};
 
 /// A register of floats. The methods inline into functions that enable the instruction set.
+#[allow(clippy::missing_safety_doc)] // Said once, at the first method.
 pub trait Vector: Copy {
     /// What a lane holds.
     type Elem: Real;

@@ -106,7 +106,7 @@ impl<A: Tiled> ConvTail<'_, A> {
             let mut x = result.to_acc();
             if let Some(residual) = &self.residual {
                 // SAFETY: the caller vouches for the residual.
-                x = x + unsafe { *residual.at((&raw const *result).cast()) };
+                x += unsafe { *residual.at((&raw const *result).cast()) };
             }
             // NaN stays, and where both are equal the bound is the result.
             let is_nan = |x: A| x.partial_cmp(&x).is_none();

@@ -1,12 +1,12 @@
 //! Chains of simple functions of floats: what lies between them stays in registers.
 
 use cupola_core::prim::{Binary, Elementwise, Unary};
+#[cfg(target_arch = "x86_64")]
 use cupola_simd::{F32x8, F32x16};
 use cupola_simd::{Isa, Level, PortableF32};
 
 use super::functions::Functions;
 use super::program::Location;
-#[cfg(target_arch = "x86_64")]
 
 /// A step of a chain: what the chain has becomes the result of a function of it and an operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -198,6 +198,7 @@ unsafe fn each_row<V: Functions>(chain: &Chain<Location>, table: *const *const u
 /// # Safety
 /// As [`each_row`].
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
 unsafe fn some_rows<V: Functions, const N: usize, const W: usize>(
     chain: &Chain<Location>,
     address: impl Fn(Location) -> *const f32,
@@ -221,6 +222,7 @@ unsafe fn some_rows<V: Functions, const N: usize, const W: usize>(
 /// # Safety
 /// As [`run`]; the instruction set is present.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // As above.
 unsafe fn all<V: Functions, const N: usize>(
     chain: &Chain<Location>,
     table: *const *const u8,
