@@ -217,7 +217,7 @@ const AWAKE: Duration = Duration::from_micros(200);
 /// comes back after milliseconds.
 const BUSY: Duration = Duration::from_micros(50);
 
-/// Looks between two at the clock.
+/// How often it looks for work until it looks at the clock.
 const ROUNDS: usize = 16;
 
 /// Threads that take part in other threads' jobs.

@@ -235,7 +235,10 @@ pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
         Some(operand) => Some(operand),
         // As `complex` takes it.
         None if is_complex_like(object)? => {
-            let value = object.py().get_type::<PyComplex>().call1((object,))?;
+            // What says that it is a number and is none is no operand.
+            let Ok(value) = object.py().get_type::<PyComplex>().call1((object,)) else {
+                return Ok(None);
+            };
             let value: num_complex::Complex64 = value.extract()?;
             Some(Opd::Scalar(Scalar::Complex(value.re as f32, value.im as f32)))
         }
@@ -245,7 +248,7 @@ pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Opd>> {
 
 fn is_complex_like(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for name in ["__complex__", "__float__", "__index__"] {
-        if object.hasattr(name)? {
+        if object.get_type().hasattr(name)? {
             return Ok(true);
         }
     }
@@ -275,7 +278,10 @@ impl<'py> FromPyObject<'_, 'py> for Key {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>() {
+        let is_number = object.is_instance_of::<PyInt>()
+            || object.is_instance_of::<PyFloat>()
+            || object.is_instance_of::<PyComplex>();
+        if is_number {
             return Err(not_an_array(&object));
         }
         Ok(Key(object.extract::<Arr>()?.into_array()))

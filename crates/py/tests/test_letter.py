@@ -96,6 +96,19 @@ def test_operands_that_say_what_number_they_are(method):
         assert found.tolist() == [complex(kind()), 2 * complex(kind())]
 
 
+def test_what_says_it_is_a_number_and_is_none_is_no_operand():
+    class Symbol:
+        def __float__(self):
+            raise TypeError("a symbol")
+
+        def __rmul__(self, other):
+            return "mine"
+
+    for other in (Symbol(), float, int):
+        assert (cc.array([1.0]) == other) is False
+    assert cc.array([1.0]) * Symbol() == "mine"
+
+
 @pytest.mark.parametrize("key", [5, 1.5, True])
 def test_numbers_are_no_keys(key):
     for m in (cc, mlx):

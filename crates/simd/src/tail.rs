@@ -45,7 +45,10 @@ unsafe impl<T: Sync> Sync for Residual<T> {}
 
 impl<T> Residual<T> {
     /// The array from `first` on beside sums that are stored from `sums` on.
-    pub fn new(first: *const T, sums: *const T) -> Self {
+    ///
+    /// # Safety
+    /// As long as it is used it has an element for each sum, which nobody writes.
+    pub unsafe fn new(first: *const T, sums: *const T) -> Self {
         Residual { first, sums }
     }
 
@@ -78,7 +81,8 @@ impl<T: Copy> Tail<'_, T> {
     /// is added to those of a row and a vector.
     ///
     /// # Safety
-    /// The instruction set of `V` is present, and the bias has elements for all lanes that are loaded, or all rows.
+    /// The instruction set of `V` is present, the bias has elements for all lanes that are loaded, or all rows, and
+    /// `beside` reads what is there.
     #[inline(always)]
     #[allow(clippy::needless_range_loop)] // Indices below a constant unroll into registers.
     pub(super) unsafe fn apply<V: Vector<Elem = T>, const M: usize, const N: usize>(

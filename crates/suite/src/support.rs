@@ -31,7 +31,7 @@ pub struct OpSupport {
 }
 
 /// How a device runs the ops of a family, in the order of their samples: what its planner and the writer of its kernels
-/// say. Nothing of it is compiled or run, but what the shapes of some functions depend on.
+/// say. Nothing is compiled or run but the masks and counts that the shapes of some functions depend on.
 ///
 /// # Errors
 /// Where a sample cannot be planned, which is a mistake in the sample.

@@ -111,7 +111,7 @@ const PLACE: usize = 64;
 /// What is done to the sums of a kernel with a tail, which are of `float32`.
 ///
 /// # Safety
-/// The bias is there and has an element for each output channel.
+/// The bias is there and has an element for each output channel, and the residual one for each result.
 unsafe fn tail<'a, A: Copy>(
     kernel: &ConvKernel,
     finish: &Finish<'a>,
@@ -130,7 +130,8 @@ unsafe fn tail<'a, A: Copy>(
     };
     // SAFETY: the caller vouches for the bias.
     let bias = bias.map(|bias| unsafe { std::slice::from_raw_parts(bias.cast::<A>(), channels) });
-    let residual = residual.map(|residual| Residual::new(residual.cast::<A>(), out));
+    // SAFETY: as above, for the residual.
+    let residual = residual.map(|residual| unsafe { Residual::new(residual.cast::<A>(), out) });
     ConvTail { bias, residual, low: low.map(number), high: high.map(number), then }
 }
 

@@ -153,7 +153,8 @@ fn check_tail<T: Element + ToPoints>(
         (ConvTail { bias: Some(&bias), then: Some(&twice::<T::Acc>), ..bounds }, true),
     ] {
         let mut out = vec![T::default(); plain.len()];
-        let beside = Residual::new(residual.as_ptr(), out.as_ptr().cast());
+        // SAFETY: it has as many elements.
+        let beside = unsafe { Residual::new(residual.as_ptr(), out.as_ptr().cast()) };
         let tail = ConvTail { residual: has_residual.then_some(beside), ..tail };
         // Either the tail or the epilogue doubles.
         let at = Out::new(&mut out);

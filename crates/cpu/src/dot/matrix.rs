@@ -59,7 +59,8 @@ pub(super) unsafe fn product<T: Factor>(
     let in_place = reads_in_place::<T>(p, split.rows.first().copied().unwrap_or(0));
     let blocking = Blocking { isa, p, set, split, steps, depth, pass, in_place };
     let passes = blocking.passes();
-    let mut tail = T::tail(&finish.tail, out.as_ptr());
+    // SAFETY: the caller vouches for what the tail reads.
+    let mut tail = unsafe { T::tail(&finish.tail, out.as_ptr()) };
     let mut spread;
     if let Bias::Lanes(bias) = tail.bias {
         // Tiles read whole vectors of it.

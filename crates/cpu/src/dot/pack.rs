@@ -65,7 +65,10 @@ pub(super) trait Factor: Element {
     }
 
     /// What these arguments ask for, of a kernel with a tail that stores its sums from `out` on: those of `f32` have one.
-    fn tail<'a>(args: &TailArgs<'a>, _out: *const Self) -> Tail<'a, Self::Acc> {
+    ///
+    /// # Safety
+    /// The residual has an element for each sum.
+    unsafe fn tail<'a>(args: &TailArgs<'a>, _out: *const Self) -> Tail<'a, Self::Acc> {
         debug_assert!(args.is_none(), "sums of other types have no tail");
         Tail::NONE
     }
@@ -100,9 +103,10 @@ pub(super) trait Factor: Element {
 }
 
 impl Factor for f32 {
-    fn tail<'a>(args: &TailArgs<'a>, out: *const f32) -> Tail<'a, f32> {
+    unsafe fn tail<'a>(args: &TailArgs<'a>, out: *const f32) -> Tail<'a, f32> {
         let TailArgs { bias, residual, low, high, then } = *args;
-        let residual = residual.map(|residual| Residual::new(residual, out));
+        // SAFETY: the caller vouches for it.
+        let residual = residual.map(|residual| unsafe { Residual::new(residual, out) });
         Tail { bias: bias.map_or(Bias::None, Bias::Lanes), residual, low, high, then }
     }
 }

@@ -32,7 +32,8 @@ impl From<f64> for Order {
     }
 }
 
-/// The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.
+/// The norm of the vectors along one axis, or of the matrices in two; of everything for `()`, and along no axes the size of
+/// each element.
 ///
 /// # Shapes
 /// The axes go, or stay with size 1 where `keepdims` is true.

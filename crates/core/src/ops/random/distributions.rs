@@ -1,7 +1,7 @@
 //! Distributions beyond MLX's.
 //!
 //! What has to reject numbers draws a fixed count of candidates for each and takes the first that is accepted, so
-//! that shapes and keys depend on no values. No derivative passes to the parameters.
+//! that shapes and keys depend on no values. Numbers that are whole have no derivative by the parameters.
 
 use super::gamma::Gamma;
 use super::{bits, expect_float, gumbel, key_or_next, permutation, split, unit};
@@ -86,7 +86,7 @@ pub fn exponential(shape: impl Into<Shape>, dtype: DType, key: Option<&Array>) -
 ///
 /// # Derivatives
 /// By the parameter: that of the quantile that a number is, at its probability (M. Figurnov, S. Mohamed, A. Mnih,
-/// *Implicit reparameterization gradients*, 2018).
+/// *Implicit reparameterization gradients*, 2018). It is 0 where there is no distribution.
 ///
 /// # Errors
 /// Where `dtype` is not a float, and for a plain number that is not positive.
@@ -115,7 +115,7 @@ pub fn gamma<'a>(
 /// # Shapes
 /// `a` and `b` broadcast to `shape`.
 ///
-/// # Dtypes
+/// # Dtypes and derivatives
 /// As [`gamma`].
 ///
 /// # Errors
@@ -151,7 +151,7 @@ pub fn beta<'a, 'b>(
 /// # Shapes
 /// `alpha` has the parameters along its last axis; its other axes broadcast to `shape`, which that axis follows.
 ///
-/// # Dtypes
+/// # Dtypes and derivatives
 /// As [`gamma`].
 ///
 /// # Errors

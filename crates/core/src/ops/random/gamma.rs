@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::ops::operand::{Operand, cast, constant_like};
 use crate::ops::{
     abs, add, digamma, divide, equal, exp, expm1, greater, isnan, less, log, log1p, logical_and,
-    logical_or, multiply, negative, reshape, sqrt, square, stop_gradient, subtract, sum, unstack,
-    where_, zeros_like,
+    logical_or, maximum, minimum, multiply, negative, reshape, sqrt, square, stop_gradient,
+    subtract, sum, unstack, where_, zeros_like,
 };
 use crate::shape::Shape;
 use crate::transform::custom_function;
@@ -138,7 +138,8 @@ fn positive(a: &Array) -> Result<Array> {
 }
 
 /// The derivative by `a` of the logarithm of the number z = a·e^`ratio` of the gamma distribution, whose probability
-/// of less than z, P(a, z), stays: −(∂P/∂a)/(z·∂P/∂z). It is 0 of a parameter 0.
+/// of less than z, P(a, z), stays: −(∂P/∂a)/(z·∂P/∂z). It is 0 where `a` is no parameter, and at most the dtype's largest
+/// number.
 ///
 /// With t = z·eᵉ this is ∫ exp(a·e − z·(eᵉ − 1))·(ln z + e − ψ(a)) de over e > 0, and the negative of that over e < 0.
 /// Above a + 1 the first is taken, elsewhere the second for a + 1, from which partial integration leads to a: so the
@@ -146,13 +147,20 @@ fn positive(a: &Array) -> Result<Array> {
 /// *Double exponential formulas for numerical integration*, 1974. Beside numbers of 40 digits, for `a` from 10⁻⁴ to
 /// 10³, it is right to 4·10⁻⁶ in float32 and 10⁻¹³ in float64.
 fn slope(a: &Array, ratio: &Array) -> Result<Array> {
-    let (known, is_zero) = (positive(a)?, equal(a, 0)?);
-    let z = multiply(&known, &exp(ratio)?)?;
+    let (least, most) = match a.dtype() {
+        DType::F64 => (1e-300, f64::MAX),
+        _ => (1e-30, f32::MAX.into()),
+    };
+    // Of smaller ones numbers and their slopes are 0.
+    let known = maximum(&positive(a)?, least)?;
+    let ratio = maximum(ratio, -1.0 / least)?;
+    let z = multiply(&known, &exp(&ratio)?)?;
     let next = add(&known, 1)?;
     let above = greater(&z, &next)?;
     let b = where_(&above, &known, &next)?;
     // How soon the exponent falls.
-    let past = subtract(&z, &b)?;
+    let past = multiply(&known, &expm1(&ratio)?)?;
+    let past = subtract(&past, &where_(&above, 0.0, &constant_like(a, 1.0))?)?;
     let scale = stop_gradient(&divide(1, &add(&abs(&past)?, &sqrt(&z)?)?)?)?;
     let (points, weights) = half_line(a.dtype(), a.rank())?;
     let v = multiply(&scale, &points)?;
@@ -160,13 +168,25 @@ fn slope(a: &Array, ratio: &Array) -> Result<Array> {
     let risen = expm1(&e)?;
     // ln z − ψ(b).
     let shift = where_(&above, 0.0, &log1p(&divide(1, &known)?)?)?;
-    let level = add(&subtract(ratio, &shift)?, &log_less_digamma(&b)?)?;
-    let exponent = subtract(&multiply(&b, &subtract(&e, &risen)?)?, &multiply(&past, &risen)?)?;
+    let level = add(&subtract(&ratio, &shift)?, &log_less_digamma(&b)?)?;
+    let curved = multiply(&b, &beyond_line(&e, &risen)?)?;
+    let exponent = negative(&add(&curved, &multiply(&past, &risen)?)?)?;
     let terms = multiply(&multiply(&exp(&exponent)?, &add(&level, &e)?)?, &weights)?;
     let integral = multiply(&sum(&terms, 0, false)?, &scale)?;
     let below = negative(&divide(&add(&level, &multiply(&z, &integral)?)?, &known)?)?;
     let found = where_(&above, &integral, &below)?;
-    where_(&greater(a, 0)?, &found, &where_(&is_zero, &constant_like(a, 0.0), f64::NAN)?)
+    where_(&greater(a, 0)?, &minimum(&found, most)?, 0.0)
+}
+
+/// eˣ − 1 − x, where eˣ − 1 is `risen`: near 0 by its series, since nothing is left of the difference.
+fn beyond_line(x: &Array, risen: &Array) -> Result<Array> {
+    const TERMS: i32 = 13;
+    let mut series = constant_like(x, 1.0);
+    for k in (3..=TERMS).rev() {
+        series = add(&multiply(&multiply(&series, x)?, 1.0 / f64::from(k))?, 1)?;
+    }
+    let near = multiply(&multiply(&square(x)?, &series)?, 0.5)?;
+    where_(&less(&abs(x)?, 0.25)?, &near, &subtract(risen, x)?)
 }
 
 /// Points and weights of an integral from 0 on of what falls exponentially, along a first axis before `rank` others.

@@ -239,7 +239,8 @@ def matrix_rank(a: _Scalar | array, tol: float | None = ..., *, stream: _StreamO
         array(1, dtype=int32)
     """
 def norm(a: _Scalar | array, /, ord: Any = ..., axis: None | int | Sequence[int] = ..., keepdims: bool = ..., *, stream: _StreamOrDevice | None = ...) -> array:
-    """The norm of the vectors along one axis, or of the matrices in two; of everything for `()`.
+    """The norm of the vectors along one axis, or of the matrices in two; of everything for `()`, and along no axes the size of
+    each element.
 
     Shapes:
     The axes go, or stay with size 1 where `keepdims` is true.

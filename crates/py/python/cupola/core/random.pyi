@@ -40,7 +40,7 @@ def beta(a: _Scalar | array, b: _Scalar | array, shape: int | Sequence[int] | No
     Shapes:
     `a` and `b` broadcast to `shape`.
 
-    Dtypes:
+    Dtypes and derivatives:
     As `gamma`.
 
     Errors:
@@ -88,7 +88,7 @@ def dirichlet(alpha: _Scalar | array, shape: int | Sequence[int] | None = ..., d
     Shapes:
     `alpha` has the parameters along its last axis; its other axes broadcast to `shape`, which that axis follows.
 
-    Dtypes:
+    Dtypes and derivatives:
     As `gamma`.
 
     Errors:
@@ -119,7 +119,7 @@ def gamma(a: _Scalar | array, shape: int | Sequence[int] | None = ..., dtype: Dt
 
     Derivatives:
     By the parameter: that of the quantile that a number is, at its probability (M. Figurnov, S. Mohamed, A. Mnih,
-    *Implicit reparameterization gradients*, 2018).
+    *Implicit reparameterization gradients*, 2018). It is 0 where there is no distribution.
 
     Errors:
     Where `dtype` is not a float, and for a plain number that is not positive.
