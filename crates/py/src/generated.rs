@@ -3231,7 +3231,7 @@ impl PyArray {
 /// What `crates/py/docs.txt` and the operation of that name add to the documentation of a
 /// function or class written by hand.
 macro_rules! docs {
-(__array_namespace_info__) => { "\nExample:\n    >>> mx.__array_namespace_info__().default_dtypes()[\"real floating\"]\n    float32" };
+(__array_namespace_info__) => { "\nExample:\n    >>> mx.__array_namespace_info__().default_dtypes()[\"real floating\"]\n    mlx.core.float32" };
 (_dtype) => { "" };
 (_restore) => { "" };
 (adaptive_avg_pool) => { "The means of parts that cover an image: as many along each spatial axis as `sizes` says, one entry for all or one an\naxis.\n\nShapes:\n`[N, input.., C]` gives `[N, sizes.., C]`. Of n parts number i has the elements from ⌊i·input/n⌋ up to\n⌈(i + 1)·input/n⌉, so that neighbours may overlap.\n\nDtypes:\nIntegers and bool are taken as `float32`; half types are summed and divided in `float32`.\n\nErrors:\nFor images without spatial axes, empty axes, and sizes of 0.\n\nExample:\n    >>> mx.adaptive_avg_pool(mx.array([[[1.0], [2.0], [3.0]]]), 2)\n    array([[[1.5],\n            [2.5]]], dtype=float32)" };

@@ -115,14 +115,15 @@ fn moving(a: &Array, numbers: Array, logarithms: Array, ratios: Array) -> Result
             let (a, moves) = (&inputs[0], &tangents[0]);
             let log_moves = multiply(&slope(a, &outputs[2])?, moves)?;
             Ok(vec![
-                multiply(&outputs[0], &log_moves)?,
+                multiply(&there(a, &outputs[0])?, &log_moves)?,
                 log_moves.clone(),
                 subtract(&log_moves, &divide(moves, &positive(a)?)?)?,
             ])
         })
         .with_vjp(|inputs, outputs, cotangents| {
             let (a, ratios) = (&inputs[0], &cotangents[2]);
-            let of_logs = add(&multiply(&outputs[0], &cotangents[0])?, &cotangents[1])?;
+            let numbers = there(a, &outputs[0])?;
+            let of_logs = add(&multiply(&numbers, &cotangents[0])?, &cotangents[1])?;
             let of_logs = multiply(&slope(a, &outputs[2])?, &add(&of_logs, ratios)?)?;
             let mut found = vec![subtract(&of_logs, &divide(ratios, &positive(a)?)?)?];
             found.extend(inputs[1..].iter().map(zeros_like).collect::<Result<Vec<_>>>()?);
@@ -130,6 +131,11 @@ fn moving(a: &Array, numbers: Array, logarithms: Array, ratios: Array) -> Result
         });
     let out = moved.call(&[a.clone(), numbers, logarithms, ratios])?;
     Ok(Gamma { numbers: out[0].clone(), logarithms: out[1].clone() })
+}
+
+/// The numbers, and 0 where there is no distribution.
+fn there(a: &Array, numbers: &Array) -> Result<Array> {
+    where_(&greater(a, 0)?, numbers, 0)
 }
 
 /// `a`, and 1 where it is no parameter.

@@ -788,7 +788,7 @@ def __array_namespace_info__() -> Any:
 
     Example:
         >>> mx.__array_namespace_info__().default_dtypes()["real floating"]
-        float32
+        mlx.core.float32
     """
 def _dtype(name: str) -> Dtype:
     """The dtype of a name: how pickles are read."""
