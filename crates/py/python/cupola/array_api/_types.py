@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import cupola.core as mx
 
@@ -30,7 +30,7 @@ DTYPES = {
 }
 
 # Python's types, as NumPy takes them for dtypes.
-PYTHON = {builtins.bool: bool, int: int64, float: float64, complex: complex64}
+PYTHON: dict[Any, Dtype] = {builtins.bool: bool, int: int64, float: float64, complex: complex64}
 
 # The default dtypes: those of Python's numbers in an array, and that of indices.
 REAL, COMPLEX, INTEGRAL, INDEXING = float32, complex64, int32, int64
@@ -52,9 +52,13 @@ def accumulated(x: Array) -> Dtype:
     return narrow.get(x.dtype, x.dtype)
 
 
+@overload
+def chosen(dtype: None) -> None: ...
+@overload
+def chosen(dtype: Dtype | type) -> Dtype: ...
 def chosen(dtype: Any) -> Dtype | None:
     """The dtype that an argument is, which may be a type of Python's; ``None`` stays."""
-    return PYTHON.get(dtype, dtype) if isinstance(dtype, type) else dtype
+    return PYTHON[dtype] if dtype in PYTHON else dtype
 
 
 def described(function: F, f: Callable[..., Any]) -> F:
