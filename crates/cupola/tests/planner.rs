@@ -155,6 +155,41 @@ fn elementwise_work_is_one_step() -> Result<()> {
 }
 
 #[test]
+fn work_whose_every_value_is_read_later_keeps_to_what_a_program_may_touch() -> Result<()> {
+    let most = backend(Device::CPU)?.limits().body_operands;
+    let x = ramp(&[3, 50]);
+    // Rows, the whole, and turned: each way to read one array is an array of its own.
+    let row = ramp(&[1, 50]);
+    let turned = ops::transpose(&ramp(&[50, 3]), [1, 0])?;
+    let make = |evaluated: bool| -> Result<Vec<Array>> {
+        let mut values = vec![x.clone()];
+        for number in 0..100 {
+            let last = &values[values.len() - 1];
+            let other = [&row, &turned, &values[number / 3]][number % 3];
+            let value = ops::sin(&(&(last * 0.75) + other))?;
+            if evaluated {
+                value.eval()?;
+            }
+            values.push(value);
+        }
+        // In another shape nobody can go on where the values are made.
+        let sums = values.iter().map(|value| ops::sum(&ops::square(value)?, 0, false));
+        sums.collect()
+    };
+    let want = make(true)?;
+    let sums = make(false)?;
+    let plan = explain(&sums)?;
+    let touched = |step: &cupola::plan::ExplainedStep| step.inputs.len() + step.outputs.len();
+    assert!(plan.steps.iter().all(|step| touched(step) <= most), "{plan}");
+    assert!(plan.steps.iter().any(|step| step.kind == "map" && step.fused.len() > 9), "{plan}");
+    eval(&sums)?;
+    for (have, want) in sums.iter().zip(&want) {
+        assert_eq!(have.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    }
+    Ok(())
+}
+
+#[test]
 fn an_optimiser_step_is_one_step() -> Result<()> {
     let (p, g, m, v) = (ramp(&[100]), ramp(&[100]), ramp(&[100]), ops::square(&ramp(&[100]))?);
     v.eval()?;

@@ -278,13 +278,10 @@ impl<'py> FromPyObject<'_, 'py> for Key {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let is_number = object.is_instance_of::<PyInt>()
-            || object.is_instance_of::<PyFloat>()
-            || object.is_instance_of::<PyComplex>();
-        if is_number {
-            return Err(not_an_array(&object));
+        match operand(&object)? {
+            None | Some(Opd::Scalar(_)) => Err(not_an_array(&object)),
+            Some(found) => found.into_array().map(Key),
         }
-        Ok(Key(object.extract::<Arr>()?.into_array()))
     }
 }
 

@@ -52,7 +52,7 @@ pub fn diff(
     };
     let (before, after) = (prepend.map(beside).transpose()?, append.map(beside).transpose()?);
     let parts: Vec<&Array> = before.iter().chain([x]).chain(&after).collect();
-    let mut out = if parts.len() == 1 { x.clone() } else { concatenate(&parts, axis as isize)? };
+    let mut out = concatenate(&parts, axis as isize)?;
     for _ in 0..n.min(out.shape()[axis]) {
         let count = out.shape()[axis] - 1;
         let (low, high) = (slice_axis(&out, axis, 0, count)?, slice_axis(&out, axis, 1, count)?);

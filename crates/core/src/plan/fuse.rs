@@ -283,6 +283,7 @@ impl<'a> Fusion<'a> {
         // Groups that are one now may be all that reads a result.
         fusion.join_kernels();
         fusion.join_reductions();
+        fusion.split();
         fusion
     }
 
@@ -569,16 +570,13 @@ impl<'a> Fusion<'a> {
             && self.operands(&[&group.members], args) <= self.limits.body_operands
     }
 
-    /// At most how many arrays the members of groups, and one more member on `args`, touch.
+    /// At most how many arrays the members of groups, and one more member on `args`, touch. Two ways to read one slot
+    /// are two arrays.
     pub fn operands(&self, groups: &[&[Member<'a>]], args: &[Val<'a>]) -> usize {
         let members = || groups.iter().copied().flatten();
-        let mut slots: SmallVec<[Slot; 32]> = SmallVec::new();
-        for view in members().flat_map(|m| &m.args).chain(args).filter_map(Val::view) {
-            if !slots.contains(&view.slot) {
-                slots.push(view.slot);
-            }
-        }
-        let read = slots.iter().filter(|&&slot| members().all(|m| m.slot != slot)).count();
+        let views = members().flat_map(|m| &m.args).chain(args).filter_map(Val::view);
+        let read = distinct(views);
+        let read = read.iter().filter(|view| members().all(|m| m.slot != view.slot)).count();
         let made = |m: &&Member<'a>| {
             let info = &self.slots[m.slot as usize];
             info.uses.iter().any(|u| *u != Use::Direct(info.group))
@@ -709,6 +707,19 @@ impl<'a> Fusion<'a> {
             && from.members.len() + into.members.len() <= self.limits.body_instructions
             && self.operands(&[&from.members, &into.members], &[]) <= self.limits.body_operands
     }
+}
+
+/// The views, each once: every one is an array that a kernel reads.
+pub(super) fn distinct<'v, 'a: 'v>(
+    views: impl Iterator<Item = &'v Rc<View<'a>>>,
+) -> SmallVec<[&'v View<'a>; 32]> {
+    let mut known: SmallVec<[&View<'a>; 32]> = SmallVec::new();
+    for view in views {
+        if !known.iter().any(|other| std::ptr::eq(*other, &**view) || **other == **view) {
+            known.push(view);
+        }
+    }
+    known
 }
 
 /// How many nodes, and outputs, read each node.

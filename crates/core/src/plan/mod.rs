@@ -23,6 +23,7 @@ mod rooms;
 mod rows;
 mod run;
 mod sink;
+mod split;
 mod spread;
 mod template;
 mod verify;

@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::fuse::{Fusion, Group, GroupKind, Offset, RowFold, Slot, Use, Val, ValKind, View};
+use super::fuse::{
+    Fusion, Group, GroupKind, Offset, RowFold, Slot, Use, Val, ValKind, View, distinct,
+};
 use crate::shape::{Shape, is_row_major};
 
 /// Bytes of the widest elements: every device that holds rows has these.
@@ -105,7 +107,8 @@ impl<'a> Fusion<'a> {
     fn is_whole(&self, cluster: &Cluster<'a>) -> bool {
         let last = cluster.groups.last().copied().unwrap_or(0);
         let mut instructions = 0;
-        let mut slots: SmallVec<[Slot; 32]> = SmallVec::new();
+        let mut views: SmallVec<[&Rc<View<'a>>; 32]> = SmallVec::new();
+        let mut kept = 0;
         for &index in &cluster.groups {
             let Some(group) = &self.groups[index] else { return false };
             let Some(grain) = grain(group, cluster.shape) else { return false };
@@ -118,16 +121,12 @@ impl<'a> Fusion<'a> {
                 return false;
             }
             instructions += group.members.len() + 1;
-            slots.extend(values(group).filter_map(Val::view).map(|view| view.slot));
-            slots.extend(made(group));
+            views.extend(values(group).filter_map(Val::view));
+            kept += made(group).filter(|&slot| self.is_kept(slot, cluster)).count();
         }
-        slots.sort_unstable();
-        slots.dedup();
-        let touched = slots.iter().filter(|&&slot| {
-            let makes = cluster.groups.contains(&self.slots[slot as usize].group);
-            !makes || self.is_kept(slot, cluster)
-        });
-        touched.count() <= self.limits.body_operands
+        let outer =
+            |view: &&Rc<View<'a>>| !cluster.groups.contains(&self.slots[view.slot as usize].group);
+        distinct(views.into_iter().filter(outer)).len() + kept <= self.limits.body_operands
             && instructions <= self.limits.body_instructions
     }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::fuse::{
-    Form, Fusion, Group, GroupKind, Member, Offset, Slot, Use, Val, ValKind, View, Work,
+    Form, Fusion, Group, GroupKind, Member, Offset, Slot, Use, Val, ValKind, View, Work, distinct,
 };
 use super::rows::fits_rows;
 use crate::backend::Limits;
@@ -312,17 +312,7 @@ impl<'a> Fusion<'a> {
         };
         // What they make for each other is no operand, and what several read is one.
         let own = |slot: Slot| sinking.members.iter().any(|&m| from.members[m].slot == slot);
-        let mut read: SmallVec<[&Rc<View<'a>>; 16]> = SmallVec::new();
-        for view in views().filter(|view| !own(view.slot)) {
-            let is_same = |known: &&Rc<View<'a>>| {
-                (known.slot, &known.strides, &known.offset)
-                    == (view.slot, &view.strides, &view.offset)
-            };
-            if !read.iter().any(is_same) {
-                read.push(view);
-            }
-        }
-        let extra = read.len();
+        let extra = distinct(views().filter(|view| !own(view.slot))).len();
         fits && into.members.len() + sinking.members.len() + self.folds(into)
             < self.limits.body_instructions
             && self.operands(&[&into.members], &[]) + self.folds(into) + extra <= most

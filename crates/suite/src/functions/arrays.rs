@@ -15,18 +15,23 @@ fn ties() -> Input {
     from([3, 5], |i| [-2.0, -1.0, 0.0, 0.25, 1.5, 2.0, 9.0][i % 7])
 }
 
+/// Whether the mask of these functions has an element.
+fn is_marked(i: usize) -> bool {
+    i % 3 == 1
+}
+
 fn mask() -> Input {
-    fixed([3, 4], DType::Bool, |i| f64::from(i % 3 == 1))
+    fixed([3, 4], DType::Bool, |i| f64::from(is_marked(i)))
 }
 
 /// [`mask`] as values, and an input that is 0 outside of it.
 fn known_mask() -> Result<Array> {
-    let values: Vec<bool> = (0..12).map(|i| i % 3 == 1).collect();
+    let values: Vec<bool> = (0..12).map(is_marked).collect();
     Array::from_slice(&values, [3, 4])
 }
 
 fn within_mask() -> [Input; 1] {
-    [from([3, 4], |i| if i % 3 == 1 { spread(i) } else { 0.0 })]
+    [from([3, 4], |i| if is_marked(i) { spread(i) } else { 0.0 })]
 }
 
 /// Zeros, and `values` added at these places of the axes: `x` itself where they are the places of the mask and the

@@ -79,7 +79,7 @@ impl Parts {
             r = where_(&accepted, &root, &r)?;
         }
         let u = subtract(1, &unit("gamma", shape, wide, Some(&keys[2]))?)?;
-        let safe = where_(&greater(a, 0)?, a, 1)?;
+        let safe = positive(a)?;
         let b = where_(&below, &divide(&log(&u)?, &safe)?, 0)?;
         let beyond = where_(&below, &constant_like(a, 2.0 / 3.0), -1.0 / 3.0)?;
         let is_invalid = logical_or(&less(a, 0)?, &isnan(a)?)?;
