@@ -369,6 +369,7 @@ impl Array {
         let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(|a| a.aval()).collect();
         let outputs = op.infer(&avals)?;
         if let (Op::Movement(movement), [input]) = (&op, inputs)
+            && !scope::records_views()
             && let Some(view) = input.view(movement, &outputs[0])
         {
             return Ok(view);

@@ -163,8 +163,100 @@ fn sizes_that_do_not_follow_are_refused() {
     assert!(error.to_string().contains("shapeless"), "{error}");
     port.sizes[0] = Size::Named("n".into());
     assert!(Trace::of(vec![port.clone()], &[aval.clone()], fixed).is_err());
+    let refused = |f: fn(&[Array]) -> Result<Vec<Array>>, says: &str| {
+        let error = Trace::of(vec![port.clone()], &[aval.clone()], f).err().unwrap().to_string();
+        assert!(error.contains(says), "{error}");
+    };
+    // A half, where it is one; a cube; other work; numbers that are there before.
+    let half = |x: &[Array]| {
+        let rows: Vec<i32> = (0..x[0].shape()[0] as i32 / 2).collect();
+        let rows = Array::from_slice(&rows, [rows.len()])?;
+        Ok(vec![ops::take(&x[0], &rows, 0)?])
+    };
+    refused(half, "other arrays for other sizes");
+    refused(|x| Ok(vec![&x[0] * (x[0].shape()[0].pow(3) as f64)]), "'constant'");
+    let odd = |x: &[Array]| match x[0].shape()[0] % 2 {
+        0 => Ok(vec![ops::exp(&x[0])?]),
+        _ => Ok(vec![ops::sin(&x[0])?]),
+    };
+    refused(odd, "'unary'");
     let rows = Trace::of(vec![port], &[aval], |x| Ok(vec![ops::sum(&x[0], 1, false)?])).unwrap();
     assert_eq!(rows.outputs()[0].to_string(), "float32[n]");
+}
+
+/// Attention over any number of tokens and a convolution over any images: sizes are in reshapes, slices, masks, means,
+/// positions, the body of a call and weights that are sliced.
+fn of_sizes(x: &[Array], table: &Array, kernel: &Array) -> Result<Vec<Array>> {
+    let [batch, tokens, width] = x[0].shape()[..] else { panic!("{:?}", x[0].shape()) };
+    let end = tokens as isize;
+    let places = ops::slice(table, &[0, 0], &[end, width as isize], &[1, 1])?;
+    let x0 = ops::add(&x[0], &places)?;
+    let heads = ops::transpose(&ops::reshape(&x0, [batch, tokens, 2, width / 2])?, [0, 2, 1, 3])?;
+    let scores = ops::matmul(&heads, &ops::transpose(&heads, [0, 1, 3, 2])?)?;
+    let mask = ops::triu(&ops::full([tokens, tokens], f32::NEG_INFINITY, DType::F32)?, 1)?;
+    let soft = checkpoint(|s| Ok(vec![ops::softmax(&s[0], -1)?]))(&[&scores + &mask])?.remove(0);
+    let mixed = ops::transpose(&ops::matmul(&soft, &heads)?, [0, 2, 1, 3])?;
+    let mixed = ops::reshape(&mixed, [batch, tokens, width])?;
+    let last = ops::slice(&mixed, &[0, end - 1, 0], &[batch as isize, end, 4], &[1, 1, 1])?;
+    let images = ops::conv2d(&x[1], kernel, &ops::ConvOptions::new().stride(2).padding(1))?;
+    let images = ops::max_pool(&images, &ops::PoolOptions::new(2))?;
+    let rows = ops::max(&ops::conv2d(&x[1], kernel, &ops::ConvOptions::new())?, 1, false)?;
+    let features = ops::mean(&rows, 1, false)?;
+    Ok(vec![ops::mean(&mixed, 1, false)?, last, images, features, ops::var(&x0, (), false, 1)?])
+}
+
+#[test]
+fn sizes_with_names_are_any() {
+    let (table, kernel) = (numbers(1000, &[250, 4]), numbers(54, &[2, 3, 3, 3]));
+    let named = |name: &str, sizes: &[&str]| {
+        let size = |text: &&str| match text.parse() {
+            Ok(known) => Size::Known(known),
+            Err(_) => Size::Named((*text).into()),
+        };
+        let sizes = sizes.iter().map(size).collect();
+        Port { name: name.into(), dtype: DType::F32, sizes, is_keyword: false }
+    };
+    let ports = vec![
+        named("tokens", &["batch", "length", "4"]),
+        named("images", &["batch", "rows", "columns", "3"]),
+    ];
+    let f = |x: &[Array]| of_sizes(x, &table, &kernel);
+    let avals = [Aval::new([2, 5, 4], DType::F32), Aval::new([2, 8, 9, 3], DType::F32)];
+    let trace = Trace::of(ports, &avals, f).unwrap();
+    let shown: Vec<String> = trace.outputs().iter().map(Port::to_string).collect();
+    let want = ["[batch, 4]", "[batch, 1, 4]", "[batch, ?, ?, 2]", "[batch, 2]", "[]"]
+        .map(|s| format!("float32{s}"));
+    assert_eq!(shown, want);
+    assert!(trace.graph().input_avals().take(2).eq(&avals));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p");
+    let function = |trace| Package::new(vec![Function { name: "f".into(), traces: vec![trace] }]);
+    function(trace).unwrap().save(&path).unwrap();
+    for target in [None, Some(Target::new(System::Macos, None))] {
+        let mut package = Package::open(&path).unwrap();
+        if let Some(target) = target {
+            package = package.for_target(target).unwrap();
+        }
+        let loaded = package.load(Device::CPU).unwrap();
+        for [batch, length, rows, columns] in [[2, 5, 8, 9], [1, 1, 7, 4], [3, 199, 5, 30]] {
+            let tokens = numbers(batch * length * 4, &[batch, length, 4]);
+            let images = numbers(batch * rows * columns * 3, &[batch, rows, columns, 3]);
+            let x = [tokens, images];
+            let (have, want) = (loaded.call("f", &x).unwrap(), f(&x).unwrap());
+            for (have, want) in have.iter().zip(&want) {
+                assert_eq!(have.aval(), want.aval());
+                let (have, want) = (have.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+                let close =
+                    |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 || a.is_nan() && b.is_nan();
+                assert!(have.iter().zip(&want).all(close), "{have:?} {want:?}");
+            }
+        }
+        // The table has no more rows; one name is one number.
+        let x = [numbers(1200, &[1, 300, 4]), numbers(192, &[1, 8, 8, 3])];
+        assert!(loaded.call("f", &x).is_err());
+        let x = [numbers(20, &[1, 5, 4]), numbers(384, &[2, 8, 8, 3])];
+        assert!(loaded.call("f", &x).is_err());
+    }
 }
 
 #[test]
@@ -271,7 +363,7 @@ fn what_a_target_lacks_is_done_otherwise() {
 fn an_error_is_one_line_whatever_names_a_file_has() {
     let x = Aval::new([2], DType::F32);
     let trace = Trace::of(vec![Port::new("x", &x)], &[x], |x| Ok(vec![ops::exp(&x[0])?])).unwrap();
-    let program = binary::Program { graph: trace.graph().clone(), weights: vec![] };
+    let program = binary::Program { graph: trace.graph().clone(), weights: vec![], formulas: None };
     let mut bytes = binary::write(&[program]).unwrap();
     let name = bytes.windows(5).position(|part| part == b"input").unwrap();
     bytes[name + 1..name + 5].copy_from_slice("\n\u{202e}".as_bytes());
@@ -384,20 +476,24 @@ fn loops_and_choices_are_for_any_sizes() {
 }
 
 #[test]
-fn what_a_loop_carries_may_be_of_no_size_that_is_known() {
-    // Whether the state has as many elements as there are rows, nothing says.
+fn what_a_loop_carries_keeps_its_size() {
     let aval = Aval::new([4, 3], DType::F32);
     let sizes = vec![Size::Known(4), Size::Named("rows".into())];
     let port = Port { sizes, ..Port::new("x", &aval) };
+    // As many elements as there are rows now, and as there are at any time.
     let apart = |x: &[Array]| {
-        let state = ops::zeros([3], DType::F32)?;
-        let step =
-            |c: &[Array], x: &[Array]| Ok((vec![&c[0] + 1.0], vec![ops::sum(&x[0], (), false)?]));
-        let (last, _) = scan(step, &[state], &[x[0].clone()], LoopOptions::default())?;
+        let states = [ops::zeros([3], DType::F32)?, ops::zeros([x[0].shape()[1]], DType::F32)?];
+        let step = |c: &[Array], x: &[Array]| {
+            Ok((vec![&c[0] + 1.0, &c[1] + &x[0]], vec![ops::sum(&x[0], (), false)?]))
+        };
+        let (last, _) = scan(step, &states, &[x[0].clone()], LoopOptions::default())?;
         Ok(last)
     };
-    let error = Trace::of(vec![port], &[aval], apart).err().unwrap().to_string();
-    assert!(error.contains("sizes in it that do not follow"), "{error}");
+    let trace = Trace::of(vec![port], &[aval], apart).unwrap();
+    let x = ops::ones([4, 5], DType::F32).unwrap();
+    let outputs = trace.call(&[x]).unwrap();
+    assert_eq!(outputs[0].to_vec::<f32>().unwrap(), [4.0; 3]);
+    assert_eq!(outputs[1].to_vec::<f32>().unwrap(), [4.0; 5]);
 }
 
 /// A line that is learnt, and that draws what it drops.
@@ -481,7 +577,7 @@ fn a_program_that_depends_on_sizes_is_packaged_for_some() {
     .unwrap();
     let sum = program.compile(Device::CPU, &graph::Options::default()).unwrap();
     let error = sum.save(&path, &Options::default()).unwrap_err().to_string();
-    assert!(error.contains("function 'sum'") && error.contains("sizes"), "{error}");
+    assert!(error.contains("function 'sum'") && error.contains("rows=2"), "{error}");
     let sizes = [2, 3].map(|rows| [("rows".to_owned(), rows)].into()).to_vec();
     sum.save(&path, &Options { sizes, ..Options::default() }).unwrap();
     let loaded = Package::open(&path).unwrap().load(Device::CPU).unwrap();

@@ -17,7 +17,7 @@ fn program(op: &Op, inputs: &[Aval]) -> Program {
     let node = graph.push(op.clone(), &inputs).unwrap();
     let outputs = graph.nodes[node as usize].outputs.len() as u32;
     graph.outputs.extend((0..outputs).map(|output| Ref { node, output }));
-    Program { graph: Arc::new(graph), weights: vec![0; inputs.len().min(1)] }
+    Program { graph: Arc::new(graph), weights: vec![0; inputs.len().min(1)], formulas: None }
 }
 
 /// The families of what a package holds. Functions are graphs of what the others have, and some of them compute arrays
@@ -113,7 +113,7 @@ fn calls_that_grow_without_bound_are_refused() {
         next.outputs.push(x);
         body = Arc::new(next);
     }
-    let bytes = write(&[Program { graph: body, weights: vec![] }]).unwrap();
+    let bytes = write(&[Program { graph: body, weights: vec![], formulas: None }]).unwrap();
     let error = read(&bytes, "graph.bin").unwrap_err().to_string();
     assert!(error.contains("nodes in all"), "{error}");
 }

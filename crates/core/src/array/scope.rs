@@ -118,6 +118,27 @@ pub(crate) fn is_in_body() -> bool {
 }
 
 thread_local! {
+    static VIEWS_RECORDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f`; parts of arrays that are there are recorded, and are no views at once.
+pub(crate) fn recording_views<R>(f: impl FnOnce() -> R) -> R {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            VIEWS_RECORDED.set(self.0);
+        }
+    }
+    let _before = Before(VIEWS_RECORDED.replace(true));
+    f()
+}
+
+/// Whether parts of arrays that are there are recorded.
+pub(crate) fn records_views() -> bool {
+    VIEWS_RECORDED.get()
+}
+
+thread_local! {
     static SIZES_NOTED: Cell<bool> = const { Cell::new(false) };
 }
 

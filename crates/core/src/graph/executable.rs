@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::Graph;
 use super::build::{Placeholder, Program, Signature, Size, Sizes, Traced};
-use crate::array::scope::noting_sizes;
 use crate::array::{Array, lock};
 use crate::device::{Device, Stream, with_stream};
 use crate::error::{Error, Result};
@@ -36,8 +35,6 @@ pub struct Definition {
     pub writes: Vec<usize>,
     /// Whether it draws random numbers.
     pub draws: bool,
-    /// Whether nothing that was written down depends on sizes but by the rules of what was recorded.
-    pub is_general: bool,
 }
 
 /// What a function gave, by name.
@@ -107,11 +104,10 @@ impl Executable {
     /// Where the program fails for these sizes.
     pub fn definition(&self, sizes: &BTreeMap<String, usize>) -> Result<Definition> {
         let sizes = sizes.iter().map(|(name, size)| (name.clone(), *size)).collect();
-        let (traced, noted) = noting_sizes(|| self.program.0.trace(self.function, sizes));
-        let Traced { call, captures, reads, writes, drawn } = traced?;
+        let traced = self.program.0.trace(self.function, sizes)?;
+        let Traced { call, captures, reads, writes, drawn } = traced;
         let draws = drawn.is_some();
-        let is_general = !noted && captures.iter().all(Array::is_ready);
-        Ok(Definition { graph: call.body.clone(), captures, reads, writes, draws, is_general })
+        Ok(Definition { graph: call.body.clone(), captures, reads, writes, draws })
     }
 
     fn signature(&self) -> &Signature {

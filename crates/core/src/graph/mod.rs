@@ -6,6 +6,7 @@ mod build;
 mod dot;
 mod drawn;
 mod executable;
+pub mod polynomial;
 mod sizes;
 mod text;
 pub(crate) mod trace;
@@ -20,7 +21,7 @@ use smallvec::SmallVec;
 
 pub use self::dot::to_dot;
 pub(crate) use self::drawn::Drawn;
-pub use self::trace::Traced;
+pub use self::trace::{Traced, TracedAt};
 
 use crate::error::{Error, Result};
 use crate::prim::{Avals, Op};

@@ -26,8 +26,7 @@ impl Graph {
     /// be told from those of its inputs.
     ///
     /// An axis of size 1 broadcasts and one of size 0 holds nothing, so they stay so, and no other
-    /// becomes one. The caller knows that nothing else of the graph depends on sizes: see
-    /// [`Traced::is_general`](super::Traced::is_general).
+    /// becomes one. The caller knows that nothing else of the graph depends on sizes.
     pub fn with_sizes(&self, inputs: &[&Aval]) -> Option<Graph> {
         let fits = self.inputs.len() == inputs.len()
             && self.input_avals().zip(inputs).all(|(have, want)| is_alike(have, want));

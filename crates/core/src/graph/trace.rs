@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::{Graph, Line, Node, Ref};
-use crate::array::scope::{Scope, noting_sizes};
+use crate::array::scope::{Scope, ScopeGuard, recording_views};
 use crate::array::{Array, Inputs};
 use crate::error::{Error, Result};
 use crate::prim::key::Mixer;
-use crate::prim::{KernelOp, Movement, Op, Sizes};
+use crate::prim::{KernelOp, Movement, Op};
 use crate::shape::Aval;
 
 /// A handle's identity.
@@ -67,9 +68,58 @@ pub struct Traced {
     pub graph: Graph,
     /// The arrays that it uses besides its arguments.
     pub captures: Vec<Array>,
-    /// Whether nothing that it did depends on the sizes of its arguments but by the rules of what it
-    /// recorded, so that [`Graph::with_sizes`] may be asked.
-    pub is_general: bool,
+}
+
+/// A function as a graph for each of several lists of sizes.
+pub struct TracedAt {
+    /// What it computes of its arguments, and of the captures, which are the last inputs.
+    pub graphs: Vec<Graph>,
+    /// The arrays that all graphs use besides their arguments.
+    pub captures: Vec<Array>,
+    /// The graphs for what was tried; none where the function failed.
+    pub tried: Vec<Option<Graph>>,
+}
+
+/// What a function gave for some sizes.
+struct Sample {
+    given: Vec<Array>,
+    outputs: Vec<Array>,
+    scope: ScopeGuard,
+}
+
+impl Sample {
+    fn captures(&self) -> Result<Vec<Array>> {
+        Ok(Graph::from_trace(&self.given, &self.outputs, &self.scope.0)?.1)
+    }
+
+    /// The graph, which computes what is made anew for the sizes of `other`. The arrays that it takes are `captures`,
+    /// where these are known.
+    fn graph(&self, other: Option<&Sample>, captures: &mut Option<Vec<Array>>) -> Result<Graph> {
+        let mut inner: ById<usize, ()> = ById::default();
+        let others = other.map_or_else(|| Ok(Vec::new()), Sample::captures)?;
+        for (number, capture) in self.captures()?.iter().enumerate() {
+            if others.get(number).is_none_or(|other| !is_alike(capture, other)) {
+                let made = tape_where(std::slice::from_ref(capture), |a| !a.is_ready());
+                inner.extend(made.iter().map(|(array, _)| (handle(array).0, ())));
+            }
+        }
+        let Sample { given, outputs, scope } = self;
+        let is_traced = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(&scope.0));
+        let tape = tape_where(outputs, |a| is_traced(a) || inner.contains_key(&handle(a).0));
+        let (graph, mut own) = Graph::of_tape(given, outputs, tape)?;
+        own.iter_mut().try_for_each(settle)?;
+        let graph = graph.unrepeated(given.len(), &mut own);
+        let known = captures.get_or_insert_with(|| own.clone());
+        let differs = known.iter().zip(&own).find(|(a, b)| !is_alike(a, b));
+        if differs.is_none() && known.len() == own.len() {
+            return Ok(graph);
+        }
+        let shown = differs.map_or_else(String::new, |(a, b)| {
+            format!(": {} for some, {} for others", a.aval(), b.aval())
+        });
+        let text = format!("the function uses other arrays for other sizes{shown}");
+        Err(Error::argument("export", text))
+    }
 }
 
 impl Graph {
@@ -84,7 +134,7 @@ impl Graph {
     /// let x = Aval::new([2, 3], DType::F32);
     /// let traced = Graph::trace(&[x], |x| Ok(vec![ops::exp(&x[0])?]))?;
     /// assert_eq!(traced.graph.nodes.len(), 2);
-    /// assert!(traced.captures.is_empty() && traced.is_general);
+    /// assert!(traced.captures.is_empty());
     /// # Ok::<(), cupola::Error>(())
     /// ```
     pub fn trace(
@@ -94,14 +144,60 @@ impl Graph {
         let scope = Scope::enter("export");
         let given: Vec<Array> =
             arguments.iter().map(|aval| Array::placeholder(aval.clone(), &scope.0)).collect();
-        let (outputs, noted) = noting_sizes(|| f(&given));
-        let (graph, mut captures) = Graph::from_trace(&given, &outputs?, &scope.0)?;
-        let mut is_general = !noted;
-        for capture in &mut captures {
-            is_general = is_general && settled(capture)?;
-        }
+        let outputs = f(&given)?;
+        let (graph, mut captures) = Graph::from_trace(&given, &outputs, &scope.0)?;
+        captures.iter_mut().try_for_each(settle)?;
         let graph = graph.unrepeated(arguments.len(), &mut captures);
-        Ok(Traced { graph, captures, is_general })
+        Ok(Traced { graph, captures })
+    }
+
+    /// What `f` does with arguments of each of these lists of avals, of which the last has none of the others' sizes
+    /// wherever sizes differ; and with those of `tried`, where it takes them. Beside the arguments the graphs take the
+    /// same arrays, in the same order: what `f` makes of nothing that it was given, and another each time, they compute.
+    ///
+    /// # Errors
+    /// Where `f` fails, or reads an argument; where it uses other arrays for other sizes that are there already.
+    ///
+    /// # Example
+    /// ```
+    /// use cupola::{Aval, DType, graph::Graph, ops};
+    /// let of = |n| vec![Aval::new([n], DType::F32)];
+    /// let traced = Graph::trace_at(&[of(5), of(6)], &[of(1)], |x| {
+    ///     let places = ops::arange(0, x[0].shape()[0], 1)?;
+    ///     Ok(vec![&x[0] + &places])
+    /// })?;
+    /// assert_eq!(traced.graphs.len(), 2);
+    /// assert!(traced.tried[0].is_some() && traced.captures.is_empty());
+    /// # Ok::<(), cupola::Error>(())
+    /// ```
+    pub fn trace_at(
+        points: &[Vec<Aval>],
+        tried: &[Vec<Aval>],
+        mut f: impl FnMut(&[Array]) -> Result<Vec<Array>>,
+    ) -> Result<TracedAt> {
+        let mut trace = |avals: &Vec<Aval>| {
+            let scope = Scope::enter("export");
+            let placeholder = |aval: &Aval| Array::placeholder(aval.clone(), &scope.0);
+            let given: Vec<Array> = avals.iter().map(placeholder).collect();
+            // Operators panic where arrays do not fit, which those of other sizes than the caller's may not.
+            let run = || recording_views(|| f(&given));
+            let outputs = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                let text = format!("the function panicked for {avals:?}");
+                Err(Error::argument("export", text))
+            })?;
+            Ok::<_, Error>(Sample { given, outputs, scope })
+        };
+        let samples = points.iter().map(&mut trace).collect::<Result<Vec<_>>>()?;
+        let more: Vec<Option<Sample>> = tried.iter().map(|avals| trace(avals).ok()).collect();
+        let mut captures = None;
+        // Each differs from the last one, and that from the first.
+        let (first, last) = (samples.first(), samples.last());
+        let other = |own: &Sample| last.filter(|last| !std::ptr::eq(*last, own)).or(first);
+        let mut graph = |own: &Sample| own.graph(other(own), &mut captures);
+        let graphs = samples.iter().map(&mut graph).collect::<Result<_>>()?;
+        let tried = more.iter().map(|own| own.as_ref().map(&mut graph).transpose());
+        let tried = tried.collect::<Result<_>>()?;
+        Ok(TracedAt { graphs, captures: captures.unwrap_or_default(), tried })
     }
 
     /// The same graph, in which the inputs behind the first `own` that are `captures` which repeat elements are
@@ -248,60 +344,39 @@ impl Graph {
     }
 }
 
-/// Computes what was recorded of nothing traced, if its sizes are its own; says whether they are: else it may have
-/// been made for the sizes at hand.
-fn settled(capture: &mut Array) -> Result<bool> {
-    if capture.is_ready() {
-        return Ok(true);
+/// Whether two arrays hold the same: one array, the same work on such, or the same numbers.
+fn is_alike(a: &Array, b: &Array) -> bool {
+    if a.same(b) {
+        return true;
     }
-    let mut repeated = None;
-    if let Op::Movement(movement @ Movement::Broadcast(_)) = &capture.node.op {
-        let inner = capture.node.state().inputs.first().cloned();
-        repeated = inner.map(|inner| (movement.clone(), inner));
+    if a.aval() != b.aval() || a.is_ready() != b.is_ready() {
+        return false;
     }
-    let inner = repeated.as_ref().map_or(&*capture, |(_, inner)| inner);
-    if !has_own_sizes(inner) {
-        return Ok(false);
+    if a.is_ready() {
+        let bytes = |array: &Array| array.to_bytes().ok();
+        return bytes(a).is_some_and(|a| Some(a) == bytes(b));
     }
-    inner.eval()?;
-    let Some((movement, inner)) = repeated else { return Ok(true) };
-    // What it repeats is kept, and repeated as often as what it meets says.
-    let view = inner.view(&movement, capture.aval());
-    let is_there = view.is_some();
-    *capture = view.unwrap_or_else(|| capture.clone());
-    Ok(is_there)
+    let made = |array: &Array| Graph::from_record(&[], std::slice::from_ref(array)).ok();
+    match (made(a), made(b)) {
+        (Some((one, ones)), Some((other, others))) => {
+            one == other && ones.iter().zip(&others).all(|(a, b)| is_alike(a, b))
+        }
+        (None, _) | (_, None) => false,
+    }
 }
 
-/// Whether the sizes of an array follow from those of arrays that are there.
-fn has_own_sizes(array: &Array) -> bool {
-    let mut seen: ById<usize, ()> = ById::default();
-    let mut stack = vec![array.clone()];
-    while let Some(array) = stack.pop() {
-        if array.is_ready() || seen.insert(handle(&array).0, ()).is_some() {
-            continue;
-        }
-        let inputs = array.node.state().inputs.clone();
-        match array.node.op.facts().sizes {
-            // A number takes the sizes of what it meets.
-            Sizes::Elementwise => {
-                let before = stack.len();
-                let is_number = |input: &&Array| matches!(input.node.op, Op::Constant(_));
-                stack.extend(inputs.iter().filter(|input| !is_number(input)).cloned());
-                if stack.len() == before {
-                    return false;
-                }
-            }
-            Sizes::Inferred => stack.extend(inputs),
-            Sizes::Fixed if matches!(array.node.op, Op::Movement(_) | Op::Call(_)) => {
-                stack.extend(inputs);
-            }
-            Sizes::Number if array.aval().shape.rank() == 0 => {}
-            Sizes::Given | Sizes::Number | Sizes::Repeated | Sizes::Bodies | Sizes::Fixed => {
-                return false;
-            }
-        }
+/// Computes what a capture repeats, which is kept instead of it: see [`Graph::unrepeated`].
+fn settle(capture: &mut Array) -> Result<()> {
+    if capture.is_ready() {
+        return Ok(());
     }
-    true
+    let Op::Movement(movement @ Movement::Broadcast(_)) = &capture.node.op else { return Ok(()) };
+    let Some(inner) = capture.node.state().inputs.first().cloned() else { return Ok(()) };
+    inner.eval()?;
+    if let Some(view) = inner.view(movement, capture.aval()) {
+        *capture = view;
+    }
+    Ok(())
 }
 
 /// Where `array` comes from in the graph; a new input if it does not depend on the placeholders.

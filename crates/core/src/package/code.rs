@@ -11,17 +11,30 @@ use crate::shape::{Aval, Dims, MAX_RANK, Shape};
 
 /// Bytes that are written.
 #[derive(Default)]
-pub struct Writer(Vec<u8>);
+pub struct Writer {
+    bytes: Vec<u8>,
+    /// Where numbers are that may follow from sizes, in order.
+    numbers: Vec<(usize, Number)>,
+}
+
+/// A number that may follow from sizes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Number {
+    /// A size, an axis or a count.
+    Size,
+    /// A [`Scalar`].
+    Scalar,
+}
 
 impl Writer {
     pub fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// A short text: its length in a byte, then UTF-8.
     pub fn text(&mut self, text: &str) {
         let end = text.floor_char_boundary(u8::MAX.into());
-        self.0.push(end as u8);
+        self.bytes.push(end as u8);
         self.bytes(&text.as_bytes()[..end]);
     }
 
@@ -32,7 +45,16 @@ impl Writer {
     }
 
     pub fn finish(self) -> Vec<u8> {
-        self.0
+        self.bytes
+    }
+
+    /// The bytes, and where numbers are in them that may follow from sizes.
+    pub fn into_parts(self) -> (Vec<u8>, Vec<(usize, Number)>) {
+        (self.bytes, self.numbers)
+    }
+
+    fn note(&mut self, number: Number) {
+        self.numbers.push((self.bytes.len(), number));
     }
 }
 
@@ -140,6 +162,7 @@ impl Stored for bool {
 /// A size, an axis or a count: never more than an address space holds.
 impl Stored for usize {
     fn write(&self, out: &mut Writer) {
+        out.note(Number::Size);
         (*self as u64).write(out);
     }
 
@@ -298,6 +321,7 @@ choice!(DType {
 impl Stored for Scalar {
     fn write(&self, out: &mut Writer) {
         let (kind, bits) = self.bits();
+        out.note(Number::Scalar);
         kind.write(out);
         bits.write(out);
     }

@@ -12,6 +12,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod code;
+mod formulas;
 mod primitives;
 mod rules;
 
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use self::code::{Reader, Stored, Writer};
+pub use self::formulas::Formulas;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Line, Node, Ref};
 use crate::shape::Aval;
@@ -29,7 +31,10 @@ use crate::shape::Aval;
 const MAGIC: &[u8; 8] = b"cupola-g";
 
 /// The version of the format around the primitives.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+/// That of files whose programs have no formulas.
+const PLAIN: u32 = 1;
 
 /// So deep bodies of calls may lie in each other.
 pub const MOST_DEPTH: usize = 64;
@@ -45,6 +50,8 @@ pub struct Program {
     pub graph: Arc<Graph>,
     /// The numbers of the weights that the last inputs are.
     pub weights: Vec<u32>,
+    /// How it follows from sizes with names, where it is for any.
+    pub formulas: Option<Arc<Formulas>>,
 }
 
 impl Program {
@@ -69,7 +76,7 @@ impl Program {
 /// let x = graph.input(Aval::new([2, 3], DType::F32));
 /// let node = graph.push(Unary::Exp, &[x])?;
 /// graph.outputs.push(Ref { node, output: 0 });
-/// let programs = [Program { graph: Arc::new(graph), weights: vec![] }];
+/// let programs = [Program { graph: Arc::new(graph), weights: vec![], formulas: None }];
 /// assert_eq!(read(&write(&programs)?, "graph.bin")?, programs);
 /// # Ok::<(), cupola::Error>(())
 /// ```
@@ -78,7 +85,8 @@ pub fn write(programs: &[Program]) -> Result<Vec<u8>> {
     let numbers = programs.iter().map(|p| graphs.add(&p.graph, 0)).collect::<Result<Vec<_>>>()?;
     let mut out = Writer::default();
     out.bytes(MAGIC);
-    VERSION.write(&mut out);
+    let has_formulas = programs.iter().any(|program| program.formulas.is_some());
+    (if has_formulas { VERSION } else { PLAIN }).write(&mut out);
     (graphs.primitives.len() as u32).write(&mut out);
     for (name, version) in &graphs.primitives {
         out.text(name);
@@ -90,6 +98,10 @@ pub fn write(programs: &[Program]) -> Result<Vec<u8>> {
     for (program, number) in programs.iter().zip(numbers) {
         number.write(&mut out);
         program.weights.write(&mut out);
+        if has_formulas {
+            program.formulas.is_some().write(&mut out);
+            program.formulas.iter().for_each(|formulas| formulas.write(&mut out));
+        }
     }
     Ok(out.finish())
 }
@@ -176,7 +188,7 @@ fn programs(from: &mut Reader<'_>) -> Result<Vec<Program>, String> {
         return Err("this is no graph of a package: it starts otherwise".into());
     }
     let version = u32::read(from)?;
-    if version != VERSION {
+    if version != VERSION && version != PLAIN {
         return Err(format!("format version {version}; this program reads version {VERSION}"));
     }
     let count = from.count(3, "primitives")?;
@@ -201,7 +213,9 @@ fn programs(from: &mut Reader<'_>) -> Result<Vec<Program>, String> {
             let (most, have) = (body.graph.inputs.len(), weights.len());
             return Err(format!("program {number} has {have} weights for {most} inputs"));
         }
-        programs.push(Program { graph: body.graph.clone(), weights });
+        let has_formulas = version != PLAIN && bool::read(from)?;
+        let formulas = has_formulas.then(|| Formulas::read(from)).transpose()?.map(Arc::new);
+        programs.push(Program { graph: body.graph.clone(), weights, formulas });
     }
     match from.rest() {
         0 => Ok(programs),

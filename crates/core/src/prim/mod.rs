@@ -53,7 +53,7 @@ use crate::array::Array;
 use crate::autocast::suspended;
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::shape::Aval;
+use crate::shape::{Aval, Dims};
 
 pub use arg_reduce::ArgReduce;
 pub use avals::Avals;
@@ -319,6 +319,31 @@ impl Op {
             Ok(Batched { array: record::zeros(&none), batched: true })
         };
         self.infer(&examples)?.iter().map(empty).collect()
+    }
+
+    /// The spatial sizes of its first operand, where it says them, too.
+    pub(crate) fn spatial(&mut self) -> Option<&mut Dims> {
+        match self {
+            Op::Kernel(KernelOp::Conv(conv)) => {
+                (conv.role == ConvRole::Forward).then_some(&mut conv.input)
+            }
+            Op::Kernel(KernelOp::Pool(pool)) => {
+                let reads =
+                    [PoolRole::Max, PoolRole::MaxGather, PoolRole::MaxScatter, PoolRole::Sum];
+                reads.contains(&pool.role).then_some(&mut pool.input)
+            }
+            Op::Kernel(_)
+            | Op::Input(_)
+            | Op::Constant(_)
+            | Op::Movement(_)
+            | Op::Mark(_)
+            | Op::Elementwise(_)
+            | Op::Reduce(_)
+            | Op::Composite(_)
+            | Op::Call(_)
+            | Op::Control(_)
+            | Op::Custom(_) => None,
+        }
     }
 
     /// The graphs inside of it.

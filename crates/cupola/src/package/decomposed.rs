@@ -3,9 +3,7 @@
 //! A graph is recorded again with other dtypes in the place of those that the target lacks: `float32`, rounded after
 //! every operation, for `bfloat16`, and integers of 32 bits for those of 64 where what they may be is known to fit.
 
-use std::sync::Arc;
-
-use cupola_core::graph::{Graph, Ref, Traced};
+use cupola_core::graph::{Graph, Ref};
 use cupola_core::prim::{
     Binary, Cast, Constant, Conv, Dot, Elementwise, Iota, KernelOp, Mark, Movement, Op, ReduceKind,
     ScanKind, Unary,
@@ -61,8 +59,8 @@ impl Target {
         let lacks = |aval: &Aval| !self.has(aval.dtype);
         if !within(&trace.graph, &lacks) {
             let (inputs, outputs) = (trace.inputs.clone(), trace.outputs.clone());
-            let weights = trace.weights.clone();
-            return Trace::new(trace.graph.clone(), inputs, outputs, weights).map(Ok);
+            let (weights, formulas) = (trace.weights.clone(), trace.formulas.clone());
+            return Trace::new(trace.graph.clone(), inputs, outputs, weights, formulas).map(Ok);
         }
         let mut walk = Walk { target: self, offenders: Vec::new(), node: 0 };
         let mut weights = Vec::with_capacity(trace.weights.len());
@@ -90,26 +88,48 @@ impl Target {
             given.push(Known { array: None, range });
             avals.push(Aval { shape: aval.shape.clone(), dtype });
         }
-        let hindered = walk.offenders.len();
-        let traced = Graph::trace(&avals, |tracers| {
-            let mut tracers = tracers.iter().cloned();
-            if hindered == 0 {
-                given.iter_mut().for_each(|known| known.array = tracers.next());
+        let hindered = !walk.offenders.is_empty();
+        let mut offenders = walk.offenders;
+        let count = trace.inputs.len();
+        let held = avals.split_off(if hindered { avals.len() } else { count });
+        let dtypes: Vec<DType> = trace.inputs.iter().map(|port| port.dtype).collect();
+        let mut recorded = |tracers: &[Array], weights: &[Array]| {
+            let own = |(array, dtype): (&Array, &DType)| Aval {
+                shape: array.aval().shape.clone(),
+                dtype: *dtype,
+            };
+            let own: Vec<Aval> = tracers.iter().zip(&dtypes).map(own).collect();
+            let is_own = hindered || trace.graph.input_avals().zip(&own).all(|(a, b)| a == b);
+            let graph = match is_own {
+                true => trace.graph.clone(),
+                false => trace.with_sizes(&own.iter().collect::<Vec<_>>())?,
+            };
+            let mut given = given.clone();
+            if !hindered {
+                let arrays = tracers.iter().chain(weights).cloned();
+                given.iter_mut().zip(arrays).for_each(|(known, array)| known.array = Some(array));
             }
-            let outputs = walk.graph(&trace.graph, given, true)?;
+            let mut walk = Walk { target: self, offenders: Vec::new(), node: 0 };
+            let outputs = walk.graph(&graph, given, true)?;
+            if offenders.is_empty() || hindered {
+                offenders.append(&mut walk.offenders);
+            }
             let arrays: Option<Vec<Array>> = outputs.into_iter().map(|known| known.array).collect();
             Ok(arrays.unwrap_or_default())
-        })?;
-        if !walk.offenders.is_empty() {
-            return Ok(Err(walk.offenders));
+        };
+        if hindered {
+            Graph::trace(&avals, |tracers| recorded(tracers, &[]))?;
+            return Ok(Err(offenders));
         }
-        let Traced { graph, captures, .. } = traced;
-        let named = |(n, array): (usize, Array)| Weight { name: format!("c{n}"), array };
-        weights.extend(captures.into_iter().enumerate().map(named));
         let port = |(port, aval): (&Port, &Aval)| Port { dtype: aval.dtype, ..port.clone() };
-        let inputs = trace.inputs.iter().zip(graph.input_avals()).map(port).collect();
-        let outputs = trace.outputs.iter().zip(graph.output_avals()).map(port).collect();
-        Trace::new(Arc::new(graph), inputs, outputs, weights).map(Ok)
+        let inputs = trace.inputs.iter().zip(&avals).map(port).collect();
+        debug_assert_eq!(held.len(), weights.len());
+        let made = Trace::holding(inputs, &avals, weights, &mut recorded);
+        if !offenders.is_empty() {
+            return Ok(Err(offenders));
+        }
+        let mut names = trace.outputs.iter().map(|port| port.name.clone());
+        made.map(|made| Ok(made.named(names.by_ref(), |_| None)))
     }
 }
 

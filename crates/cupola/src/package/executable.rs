@@ -103,7 +103,7 @@ fn trace(
     changing: &BTreeSet<usize>,
     sizes: &BTreeMap<String, usize>,
 ) -> Result<Trace> {
-    let Definition { graph, captures, reads, writes, draws, is_general } = definition;
+    let Definition { graph, reads, writes, draws, .. } = definition;
     let is_state = |v: &usize| !writes.is_empty() && changing.contains(v);
     let touched: BTreeSet<usize> = reads.iter().chain(writes).copied().collect();
     let (state, rest): (Vec<usize>, Vec<usize>) = touched.into_iter().partition(is_state);
@@ -124,7 +124,22 @@ fn trace(
         .iter()
         .map(|&v| Weight { name: variables[v].0.clone(), array: variables[v].1.clone() })
         .collect();
-    let trace = Trace::holding(ports, &avals, weights, *is_general, |given, held| {
+    let own: Vec<Aval> = graph.input_avals().take(fed).cloned().collect();
+    let trace = Trace::holding(ports, &avals, weights, |given, held| {
+        let is_own = own.iter().zip(given).all(|(aval, array)| aval == array.aval());
+        let other = (!is_own).then(|| function.definition(&bound(function, given))).transpose()?;
+        let Definition { graph, captures, .. } = match &other {
+            None => definition,
+            Some(other)
+                if (&other.reads, &other.writes, other.draws) == (reads, writes, *draws) =>
+            {
+                other
+            }
+            Some(_) => {
+                let text = "it reads or changes other variables for other sizes";
+                return Err(Error::argument("export", text));
+            }
+        };
         let of = |v: &usize| match state.iter().position(|own| own == v) {
             Some(at) => given[fed + at].clone(),
             None => rest
@@ -150,6 +165,18 @@ fn trace(
     let names = names.chain(state.iter().map(|&v| variables[v].0.clone()));
     let names: Vec<String> = names.chain(draws.then(|| KEY.to_owned())).collect();
     Ok(trace.named(names, |_| None))
+}
+
+/// What the named sizes are in arrays for the placeholders.
+fn bound(function: &Executable, given: &[Array]) -> BTreeMap<String, usize> {
+    let sizes = function.placeholders().iter().zip(given).flat_map(|(placeholder, array)| {
+        placeholder.sizes.iter().zip(array.shape().iter().copied())
+    });
+    let named = |(size, n): (&Named, usize)| match size {
+        Named::Named(name) => Some((name.clone(), n)),
+        Named::Known(_) => None,
+    };
+    sizes.filter_map(named).collect()
 }
 
 /// A placeholder, whose sizes keep the names that are not bound.

@@ -33,7 +33,6 @@ mod trace;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use cupola_core::device::with_stream;
 pub use cupola_core::package as binary;
@@ -186,6 +185,7 @@ impl Package {
                 let program = Program {
                     graph: trace.graph.clone(),
                     weights: numbers.collect::<Result<_>>()?,
+                    formulas: trace.formulas.clone(),
                 };
                 programs.push(program);
                 traces.push(TraceEntry {
@@ -423,5 +423,6 @@ fn trace(entry: TraceEntry, programs: &[Program], weights: &[Weight]) -> Result<
     });
     let used = used.collect::<Result<Vec<_>, _>>()?;
     let (inputs, outputs) = (ports(entry.inputs)?, ports(entry.outputs)?);
-    Trace::new(Arc::clone(&program.graph), inputs, outputs, used).map_err(|e| e.to_string())
+    let (graph, formulas) = (program.graph.clone(), program.formulas.clone());
+    Trace::new(graph, inputs, outputs, used, formulas).map_err(|e| e.to_string())
 }

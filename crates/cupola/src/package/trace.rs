@@ -1,21 +1,33 @@
 //! Named functions as graphs: what a package holds, and how it is called.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cupola_core::graph::{Graph, Traced};
+use cupola_core::graph::polynomial::{MOST_NAMES, Polynomial, points};
+use cupola_core::graph::{Graph, Traced, TracedAt};
+use cupola_core::package::Formulas;
 use cupola_core::prim::Call;
-use cupola_core::{Array, Aval, DType, Error, Result, Shape};
+use cupola_core::{Array, Aval, DType, Error, Result, ops};
 
 /// So many graphs for other sizes a trace keeps.
 const MOST_SIZES: usize = 16;
+
+/// What names are bound to where a trace is tried: the first, and how much more each next one is. What small and large
+/// sizes do otherwise shows here.
+const TRIALS: [(usize, usize); 5] = [(2, 0), (3, 1), (8, 3), (1021, 13), (4099, 17)];
+
+/// Results are compared up to such sizes.
+const MOST_COMPUTED: usize = 64;
+
+/// How close they are: sums may be in another order.
+const CLOSE: ops::Tolerance = ops::Tolerance { relative: 1e-2, absolute: 1e-4, equal_nan: true };
 
 /// The size of an axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Size {
     /// This one.
     Known(usize),
-    /// Any from 2 on, the same wherever the name stands.
+    /// Any, the same wherever the name stands.
     Named(String),
     /// One that follows from those of the inputs.
     Any,
@@ -39,6 +51,16 @@ impl Port {
     pub fn new(name: impl Into<String>, aval: &Aval) -> Port {
         let sizes = aval.shape.iter().map(|&n| Size::Known(n)).collect();
         Port { name: name.into(), dtype: aval.dtype, sizes, is_keyword: false }
+    }
+
+    /// `aval` with these sizes in the place of the names.
+    fn aval(&self, aval: &Aval, names: &[String], sizes: &[usize]) -> Aval {
+        let size = |(size, &n): (&Size, &usize)| match size {
+            Size::Named(name) => names.iter().position(|own| own == name).map_or(n, |at| sizes[at]),
+            Size::Known(_) | Size::Any => n,
+        };
+        let shape = self.sizes.iter().zip(aval.shape.iter()).map(size).collect();
+        Aval { shape, dtype: aval.dtype }
     }
 }
 
@@ -73,6 +95,9 @@ pub struct Trace {
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
     pub(super) weights: Vec<Weight>,
+    /// How the graph follows from the named sizes; none where no size has a name, and in packages that were written
+    /// before there were any: the graph alone says then what depends on sizes, which are 2 and more.
+    pub(super) formulas: Option<Arc<Formulas>>,
     /// Graphs for sizes that were asked for.
     sized: Mutex<Vec<Arc<Call>>>,
 }
@@ -86,21 +111,21 @@ pub struct Function {
 }
 
 impl Trace {
-    /// Traces `f` for inputs of these avals, named by `inputs`. Where the ports have sizes with names,
-    /// it is for others, too.
+    /// Traces `f` for inputs of these avals, named by `inputs`. Where the ports have sizes with names, it is for others,
+    /// too: `f` is called for several bindings of the names, and each number that it records has to be a polynomial of
+    /// the second degree in the named sizes, or one over such.
     ///
     /// # Errors
-    /// Where `f` fails under trace, or has a size in its graph that does not follow from the named ones.
+    /// Where `f` fails under trace, or has a number in its graph that does not follow from the named sizes so.
     pub fn of(
         inputs: Vec<Port>,
         avals: &[Aval],
-        f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+        mut f: impl FnMut(&[Array]) -> Result<Vec<Array>>,
     ) -> Result<Trace> {
-        Self::holding(inputs, avals, Vec::new(), true, |given, _| f(given))
+        Self::holding(inputs, avals, Vec::new(), |given, _| f(given))
     }
 
     /// The same of a function that takes the arrays of `weights`, too, which are held under their names.
-    /// `is_general` says whether nothing that was done before depends on sizes.
     ///
     /// # Errors
     /// As [`Trace::of`].
@@ -108,57 +133,131 @@ impl Trace {
         inputs: Vec<Port>,
         avals: &[Aval],
         weights: Vec<Weight>,
-        is_general: bool,
-        f: impl FnOnce(&[Array], &[Array]) -> Result<Vec<Array>>,
+        mut f: impl FnMut(&[Array], &[Array]) -> Result<Vec<Array>>,
     ) -> Result<Trace> {
-        let (mut trace, own) = Self::traced(inputs, avals, weights, f)?;
-        let is_general = is_general && own;
-        let axes = trace.open_axes();
-        if !axes.is_empty() {
-            let other = is_general.then(|| trace.grown(&axes)).flatten().ok_or_else(tied)?;
-            trace.name_outputs(&other);
+        let names = names(&inputs);
+        let held = weights.iter().map(|weight| weight.array.aval().clone());
+        let all: Vec<Aval> = avals.iter().cloned().chain(held).collect();
+        let mut f = |given: &[Array]| {
+            let (given, held) = given.split_at(avals.len());
+            f(given, held)
+        };
+        let named = |weights: Vec<Weight>, captures: Vec<Array>| {
+            let named = |(number, array)| Weight { name: format!("w{number}"), array };
+            weights.into_iter().chain(captures.into_iter().enumerate().map(named)).collect()
+        };
+        if names.is_empty() {
+            let Traced { graph, captures, .. } = Graph::trace(&all, f)?;
+            let outputs = graph.output_avals().enumerate();
+            let outputs = outputs.map(|(n, aval)| Port::new(format!("output{n}"), aval)).collect();
+            return Trace::new(Arc::new(graph), inputs, outputs, named(weights, captures), None);
         }
-        Ok(trace)
+        if names.len() > MOST_NAMES {
+            let text = format!("{} sizes have names, and {MOST_NAMES} may", names.len());
+            return Err(Error::argument("export", text));
+        }
+        let own = bound(&inputs, &names, &avals.iter().collect::<Vec<_>>());
+        let own = own.ok_or_else(|| {
+            Error::shape("export", "a name stands for two sizes, or for none".to_owned())
+        })?;
+        let bindings = points(names.len());
+        let avals_at = |sizes: &Vec<usize>| -> Vec<Aval> {
+            let own = inputs.iter().zip(&all).map(|(port, aval)| port.aval(aval, &names, sizes));
+            own.chain(all[inputs.len()..].iter().cloned()).collect()
+        };
+        let sizes = |point: &Vec<i128>| point.iter().map(|&size| size as usize).collect();
+        let avals: Vec<Vec<Aval>> = bindings.iter().map(sizes).map(|s| avals_at(&s)).collect();
+        let trials: Vec<Vec<usize>> = TRIALS
+            .iter()
+            .map(|&(first, step)| (0..names.len()).map(|name| first + step * name).collect())
+            .collect();
+        let tried: Vec<Vec<Aval>> = trials.iter().map(avals_at).collect();
+        let TracedAt { graphs, captures, tried } = Graph::trace_at(&avals, &tried, &mut f)?;
+        let graphs: Vec<Arc<Graph>> = graphs.into_iter().map(Arc::new).collect();
+        let formulas = Formulas::of(&graphs, &bindings)?;
+        for (sizes, tried) in trials.iter().zip(tried) {
+            let Some(tried) = tried.map(Arc::new) else { continue };
+            let made = formulas.graph(&graphs[0], sizes)?;
+            let held = weights.iter().map(|weight| &weight.array).chain(&captures);
+            if !agree(&made, &tried, &held.cloned().collect::<Vec<_>>(), sizes)? {
+                let shown: Vec<String> =
+                    names.iter().zip(sizes).map(|(name, size)| format!("{name}={size}")).collect();
+                let text = format!("the function computes something else for {}", shown.join(", "));
+                return Err(Error::shape("export", text));
+            }
+        }
+        let graph = formulas.graph(&graphs[0], &own)?;
+        let outputs = (0..graph.outputs.len())
+            .map(|output| {
+                let at = |graph: &Arc<Graph>| graph.output_avals().nth(output).cloned();
+                let avals: Vec<Aval> = graphs.iter().filter_map(at).collect();
+                let sizes = |axis: usize| {
+                    let own = avals.iter().map(|aval| aval.shape[axis] as i128);
+                    let own: Vec<i128> = own.collect();
+                    if own.iter().all(|size| *size == own[0]) {
+                        return Size::Known(own[0] as usize);
+                    }
+                    let name = Polynomial::of(&own, &bindings).and_then(|found| found.name());
+                    name.map_or(Size::Any, |name| Size::Named(names[name].clone()))
+                };
+                let name = format!("output{output}");
+                let sizes = (0..avals[0].shape.rank()).map(sizes).collect();
+                Port { name, dtype: avals[0].dtype, sizes, is_keyword: false }
+            })
+            .collect();
+        let weights = named(weights, captures);
+        Trace::new(graph, inputs, outputs, weights, Some(Arc::new(formulas)))
     }
 
-    /// The same for any sizes that the graph allows: axes that may have others get names. An axis of one
-    /// broadcasts and one of none holds nothing, so they stay what they are.
+    /// The same for any sizes that `f` takes: axes that may have others get names. Axes that have to be alike get one
+    /// name, if they are of one size now; an axis of one, which broadcasts, and one of none stay what they are.
     ///
     /// # Errors
-    /// Where `f` fails under trace, or its graph is for no other sizes.
+    /// Where `f` fails under trace, or is for no other sizes: the text says why.
     pub fn of_any_size(
         inputs: Vec<Port>,
         avals: &[Aval],
-        f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+        mut f: impl FnMut(&[Array]) -> Result<Vec<Array>>,
     ) -> Result<Trace> {
-        let (mut trace, is_general) = Self::traced(inputs, avals, Vec::new(), |given, _| f(given))?;
-        let axes = if is_general { trace.varying() } else { Vec::new() };
-        let other = trace.grown(&axes).filter(|_| !axes.is_empty()).ok_or_else(tied)?;
-        for (input, axis) in axes {
-            let port = &mut trace.inputs[input];
-            port.sizes[axis] = Size::Named(format!("{}.{axis}", port.name));
+        Self::of(inputs.clone(), avals, &mut f)?;
+        let size = |&(input, axis): &(usize, usize)| avals[input].shape[axis];
+        let axes = (0..avals.len()).flat_map(|n| (0..avals[n].shape.rank()).map(move |a| (n, a)));
+        let wide: Vec<(usize, usize)> = axes.filter(|place| size(place) >= 2).collect();
+        // Of those that may be another size alone, the others are what weights or the function say.
+        let mut alone = Vec::new();
+        for &(input, axis) in &wide {
+            let mut grown = avals.to_vec();
+            grown[input].shape = (grown[input].shape.iter().enumerate())
+                .map(|(own, &n)| n + usize::from(own == axis))
+                .collect();
+            if Graph::trace(&grown, &mut f).is_ok() {
+                alone.push((input, axis));
+            }
         }
-        trace.name_outputs(&other);
-        Ok(trace)
-    }
-
-    fn traced(
-        inputs: Vec<Port>,
-        avals: &[Aval],
-        mut weights: Vec<Weight>,
-        f: impl FnOnce(&[Array], &[Array]) -> Result<Vec<Array>>,
-    ) -> Result<(Trace, bool)> {
-        let held = weights.iter().map(|weight| weight.array.aval());
-        let all: Vec<Aval> = avals.iter().chain(held).cloned().collect();
-        let Traced { graph, captures, is_general } = Graph::trace(&all, |given| {
-            let (given, held) = given.split_at(avals.len());
-            f(given, held)
-        })?;
-        let named = |(number, array): (usize, Array)| Weight { name: format!("w{number}"), array };
-        weights.extend(captures.into_iter().enumerate().map(named));
-        let outputs = graph.output_avals().enumerate();
-        let outputs = outputs.map(|(n, aval)| Port::new(format!("output{n}"), aval)).collect();
-        Ok((Trace::new(Arc::new(graph), inputs, outputs, weights)?, is_general))
+        let mut cause = None;
+        for axes in [&wide, &alone] {
+            let groups: [&dyn Fn(&(usize, usize)) -> (usize, usize); 3] =
+                [&|place| *place, &|place| (place.1, size(place)), &|place| (0, size(place))];
+            for group in groups {
+                let mut names: BTreeMap<(usize, usize), String> = BTreeMap::new();
+                let mut ports = inputs.clone();
+                for place @ &(input, axis) in axes {
+                    let port = &mut ports[input];
+                    let own = || format!("{}.{axis}", port.name);
+                    let name = names.entry(group(place)).or_insert_with(own).clone();
+                    port.sizes[axis] = Size::Named(name);
+                }
+                if (1..=MOST_NAMES).contains(&names.len()) {
+                    match Self::of(ports, avals, &mut f) {
+                        Ok(trace) => return Ok(trace),
+                        Err(error) => cause = Some(error),
+                    }
+                }
+            }
+        }
+        let cause = cause.map_or_else(|| "no axis may have another".into(), |e| e.to_string());
+        let text = format!("the function cannot be for any sizes (shapeless): {cause}");
+        Err(Error::shape("export", text))
     }
 
     /// A graph whose first inputs are `inputs`, and whose last ones are `weights`.
@@ -170,7 +269,9 @@ impl Trace {
         inputs: Vec<Port>,
         outputs: Vec<Port>,
         weights: Vec<Weight>,
+        formulas: Option<Arc<Formulas>>,
     ) -> Result<Trace> {
+        let least = least(formulas.as_deref());
         let wrong = |detail: String| Err(Error::argument("package", detail));
         if graph.inputs.len() != inputs.len() + weights.len()
             || graph.outputs.len() != outputs.len()
@@ -188,7 +289,7 @@ impl Trace {
         for (port, aval) in all.chain(outputs.iter().zip(graph.output_avals())) {
             let fits = |(size, &n): (&Size, &usize)| match size {
                 Size::Known(known) => *known == n,
-                Size::Named(_) => n >= 2,
+                Size::Named(_) => n >= least,
                 Size::Any => true,
             };
             let is_own = port.dtype == aval.dtype
@@ -209,85 +310,7 @@ impl Trace {
                 return wrong(format!("the weight '{name}' is {have}, in the graph {aval}"));
             }
         }
-        Ok(Trace { graph, inputs, outputs, weights, sized: Mutex::default() })
-    }
-
-    /// The axes of inputs whose sizes have names.
-    fn open_axes(&self) -> Vec<(usize, usize)> {
-        let axes = |(input, port): (usize, &Port)| {
-            let named = port.sizes.iter().enumerate();
-            let named = named.filter(|(_, size)| matches!(size, Size::Named(_)));
-            named.map(|(axis, _)| (input, axis)).collect::<Vec<_>>()
-        };
-        self.inputs.iter().enumerate().flat_map(axes).collect()
-    }
-
-    /// The graph with one more along these axes of its inputs.
-    fn grown(&self, axes: &[(usize, usize)]) -> Option<Graph> {
-        let avals: Vec<Aval> = (self.graph.input_avals().take(self.inputs.len()).enumerate())
-            .map(|(input, aval)| {
-                let more =
-                    |(axis, &n): (usize, &usize)| n + usize::from(axes.contains(&(input, axis)));
-                let shape: Shape = aval.shape.iter().enumerate().map(more).collect();
-                Aval { shape, dtype: aval.dtype }
-            })
-            .collect();
-        self.with_sizes(&avals.iter().collect::<Vec<_>>())
-    }
-
-    /// The axes that may have another size: all, or those that may have one alone, or together with the
-    /// others of their size.
-    fn varying(&self) -> Vec<(usize, usize)> {
-        let of = |(input, aval): (usize, &Aval)| {
-            let sizes = aval.shape.iter().copied().enumerate();
-            let wide = sizes.filter(|&(_, n)| n >= 2);
-            wide.map(|(axis, n)| ((input, axis), n)).collect::<Vec<_>>()
-        };
-        let own = self.graph.input_avals().take(self.inputs.len());
-        let all: Vec<((usize, usize), usize)> = own.enumerate().flat_map(of).collect();
-        let axes: Vec<(usize, usize)> = all.iter().map(|(axis, _)| *axis).collect();
-        if self.grown(&axes).is_some() {
-            return axes;
-        }
-        let (mut found, rest): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|(axis, _)| self.grown(&[*axis]).is_some());
-        let alone = found.len();
-        let sizes: BTreeSet<usize> = rest.iter().map(|(_, n)| *n).collect();
-        for size in sizes {
-            let group: Vec<_> = rest.iter().copied().filter(|(_, n)| *n == size).collect();
-            if self.grown(&group.iter().map(|(axis, _)| *axis).collect::<Vec<_>>()).is_some() {
-                found.extend(group);
-            }
-        }
-        let mut found: Vec<(usize, usize)> = found.into_iter().map(|(axis, _)| axis).collect();
-        if self.grown(&found).is_none() {
-            found.truncate(alone);
-        }
-        found
-    }
-
-    /// Gives the sizes of outputs names, where `other`, which is for inputs with one more along each
-    /// open axis, has others.
-    fn name_outputs(&mut self, other: &Graph) {
-        let mut names: HashMap<usize, BTreeSet<&str>> = HashMap::new();
-        for (port, aval) in self.inputs.iter().zip(self.graph.input_avals()) {
-            for (size, &n) in port.sizes.iter().zip(aval.shape.iter()) {
-                if let Size::Named(name) = size {
-                    names.entry(n).or_default().insert(name);
-                }
-            }
-        }
-        let grown = self.graph.output_avals().zip(other.output_avals());
-        for (port, (own, other)) in self.outputs.iter_mut().zip(grown) {
-            let both = own.shape.iter().zip(other.shape.iter());
-            for (size, (&n, &m)) in port.sizes.iter_mut().zip(both).filter(|(_, (n, m))| n != m) {
-                let one = names.get(&n).filter(|names| names.len() == 1 && m == n + 1);
-                *size = match one.and_then(BTreeSet::first) {
-                    Some(&name) => Size::Named(name.to_owned()),
-                    None => Size::Any,
-                };
-            }
-        }
+        Ok(Trace { graph, inputs, outputs, weights, formulas, sized: Mutex::default() })
     }
 
     /// What it takes.
@@ -328,10 +351,11 @@ impl Trace {
 
     /// Whether it takes arrays of these avals.
     pub fn fits(&self, given: &[&Aval]) -> bool {
+        let least = least(self.formulas.as_deref());
         let mut named: HashMap<&str, usize> = HashMap::new();
         let mut takes = |size, n: usize| match size {
             &Size::Known(known) => known == n,
-            Size::Named(name) => n >= 2 && *named.entry(name).or_insert(n) == n,
+            Size::Named(name) => n >= least && *named.entry(name).or_insert(n) == n,
             Size::Any => true,
         };
         given.len() == self.inputs.len()
@@ -343,31 +367,39 @@ impl Trace {
     }
 
     /// The graph for inputs of other sizes.
-    fn with_sizes(&self, given: &[&Aval]) -> Option<Graph> {
+    ///
+    /// # Errors
+    /// Where it is for none such.
+    pub(super) fn with_sizes(&self, given: &[&Aval]) -> Result<Arc<Graph>> {
+        if let Some(formulas) = &self.formulas {
+            let sizes = bound(&self.inputs, &names(&self.inputs), given);
+            return formulas.graph(&self.graph, &sizes.unwrap_or_default());
+        }
         let rest = self.graph.input_avals().skip(self.inputs.len());
         let all: Vec<&Aval> = given.iter().copied().chain(rest).collect();
-        self.graph.with_sizes(&all)
+        let made = self.graph.with_sizes(&all).map(Arc::new);
+        made.ok_or_else(|| Error::shape("package", format!("is for other sizes than {given:?}")))
     }
 
     /// The graph for these inputs, as a call.
-    fn sized(&self, given: &[&Aval]) -> Option<Arc<Call>> {
+    fn sized(&self, given: &[&Aval]) -> Result<Arc<Call>> {
         let mut sized = self.sized.lock().unwrap_or_else(PoisonError::into_inner);
         let is_for = |call: &Arc<Call>| call.body.input_avals().zip(given).all(|(a, b)| a == *b);
         if let Some(at) = sized.iter().rposition(is_for) {
             sized[at..].rotate_left(1);
-            return sized.last().cloned();
+            return Ok(sized[sized.len() - 1].clone());
         }
         let is_own = self.graph.input_avals().zip(given).all(|(own, given)| own == *given);
         let body = match is_own {
             true => self.graph.clone(),
-            false => Arc::new(self.with_sizes(given)?),
+            false => self.with_sizes(given)?,
         };
         let call = Call::new("call", body, None);
         sized.push(call.clone());
         if sized.len() > MOST_SIZES {
             sized.remove(0);
         }
-        Some(call)
+        Ok(call)
     }
 
     /// Records it on arrays for its inputs, in order.
@@ -376,11 +408,11 @@ impl Trace {
     /// Where they do not fit.
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         let avals: Vec<&Aval> = inputs.iter().map(Array::aval).collect();
-        let call = self.fits(&avals).then(|| self.sized(&avals)).flatten();
-        let Some(call) = call else {
+        if !self.fits(&avals) {
             let want: Vec<String> = self.inputs.iter().map(Port::to_string).collect();
             return Err(Error::shape("package", format!("takes {want:?}, was given {avals:?}")));
-        };
+        }
+        let call = self.sized(&avals)?;
         let all: Vec<&Array> = inputs.iter().chain(self.weights.iter().map(|w| &w.array)).collect();
         Array::apply_multi(call, &all)
     }
@@ -410,10 +442,65 @@ impl Function {
     }
 }
 
-fn tied() -> Error {
-    Error::shape(
-        "export",
-        "the function's graph has sizes in it that do not follow from those of its inputs: it cannot be \
-         for any sizes (shapeless)",
-    )
+/// The names of sizes, in the order in which inputs have them.
+fn names(inputs: &[Port]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for size in inputs.iter().flat_map(|port| &port.sizes) {
+        if let Size::Named(name) = size
+            && !names.contains(name)
+        {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// Whether two graphs on the same inputs, of which the last are `held`, do the same, step by step; or, where they are
+/// small, give the same: an axis may be as long as another by chance, and what is not needed then is not recorded.
+fn agree(one: &Arc<Graph>, other: &Arc<Graph>, held: &[Array], sizes: &[usize]) -> Result<bool> {
+    if Formulas::are_alike(one, other)? {
+        return Ok(true);
+    }
+    if sizes.iter().any(|&size| size > MOST_COMPUTED)
+        || !one.output_avals().eq(other.output_avals())
+    {
+        return Ok(false);
+    }
+    let free = one.inputs.len() - held.len();
+    let given = one.input_avals().take(free).map(|aval| {
+        let count = aval.shape.size();
+        let values: Vec<f64> = (0..count).map(|i| (i as f64 * 0.7).sin()).collect();
+        let values = Array::from_vec(values, aval.shape.clone())?;
+        // Indices have to be there.
+        let values = if aval.dtype.is_float() { values } else { ops::zeros_like(&values)? };
+        ops::astype(&values, aval.dtype)
+    });
+    let inputs = given.chain(held.iter().cloned().map(Ok)).collect::<Result<Vec<Array>>>()?;
+    let (one, other) = (one.replay(&inputs)?, other.replay(&inputs)?);
+    for (one, other) in one.iter().zip(&other) {
+        if !ops::allclose(one, other, CLOSE)?.item::<bool>()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What the named sizes are in these avals; `None` where one is two, or not there.
+fn bound(inputs: &[Port], names: &[String], given: &[&Aval]) -> Option<Vec<usize>> {
+    let mut found: Vec<Option<usize>> = vec![None; names.len()];
+    for (port, aval) in inputs.iter().zip(given) {
+        for (size, &n) in port.sizes.iter().zip(aval.shape.iter()) {
+            let Size::Named(name) = size else { continue };
+            let place = &mut found[names.iter().position(|own| own == name)?];
+            if *place.get_or_insert(n) != n {
+                return None;
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The least number that a name may stand for. Without formulas axes of one, which broadcast, stay what they are.
+fn least(formulas: Option<&Formulas>) -> usize {
+    if formulas.is_some() { 0 } else { 2 }
 }

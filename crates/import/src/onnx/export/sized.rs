@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use cupola_core::graph::Traced;
+use cupola_core::graph::polynomial::{MOST_NAMES, Polynomial, points};
 use cupola_core::{Aval, DType, Result, eval};
 
 use super::super::element::Element;
@@ -16,12 +17,6 @@ use super::super::proto::{
 };
 use super::writer::{Attr, Writer, unsupported};
 use super::{encoded, export, rename, written};
-
-/// So many names sizes may have: the traces grow with their square.
-const MOST_NAMES: usize = 6;
-
-/// What the names are bound to at first: numbers that nothing else is likely to be, and no multiples of each other.
-const FIRST: [i128; MOST_NAMES] = [101, 113, 127, 139, 151, 163];
 
 /// An input of a function that is written as a model.
 #[derive(Clone, Debug)]
@@ -168,84 +163,6 @@ impl Names {
             Aval::new(sizes, input.dtype)
         };
         inputs.iter().map(aval).collect()
-    }
-}
-
-/// The bindings of so many names from which a polynomial of the second degree is known, and two that it is tried on.
-fn points(names: usize) -> Vec<Vec<i128>> {
-    let first = FIRST[..names].to_vec();
-    let mut points = vec![first.clone()];
-    let mut beside = |steps: &[(usize, i128)]| {
-        let mut point = first.clone();
-        steps.iter().for_each(|&(name, step)| point[name] += step);
-        points.push(point);
-    };
-    (0..names).for_each(|name| beside(&[(name, 1)]));
-    (0..names).for_each(|name| beside(&[(name, 2)]));
-    for a in 0..names {
-        (a + 1..names).for_each(|b| beside(&[(a, 1), (b, 1)]));
-    }
-    if names > 0 {
-        // The second in another order of size.
-        let far = |by: i128, more: i128| {
-            (0..names).map(|n| (n, by + more * n as i128)).collect::<Vec<_>>()
-        };
-        beside(&far(18, 7));
-        beside(&far(120, -23));
-    }
-    points
-}
-
-/// Whole numbers times products of named sizes, by their numbers.
-#[derive(Debug, PartialEq)]
-struct Polynomial(Vec<(i128, Vec<usize>)>);
-
-impl Polynomial {
-    /// The one that has these values at [`points`].
-    fn of(values: &[i128], points: &[Vec<i128>]) -> Option<Polynomial> {
-        let names = points.first()?.len();
-        let (first, at) = (&points[0], values[0]);
-        let (one, two) = (&values[1..=names], &values[1 + names..=2 * names]);
-        let mut both = values[1 + 2 * names..].iter();
-        let mut terms: Vec<(i128, Vec<usize>)> = Vec::new();
-        let mut slopes: Vec<i128> = one.iter().map(|value| value - at).collect();
-        for a in 0..names {
-            let bend = two[a] - 2 * one[a] + at;
-            if bend % 2 != 0 {
-                return None;
-            }
-            terms.push((bend / 2, vec![a, a]));
-            slopes[a] -= bend / 2 * (2 * first[a] + 1);
-        }
-        for a in 0..names {
-            for b in a + 1..names {
-                let twist = both.next()? - one[a] - one[b] + at;
-                terms.push((twist, vec![a, b]));
-                slopes[a] -= twist * first[b];
-                slopes[b] -= twist * first[a];
-            }
-        }
-        terms.extend(slopes.into_iter().enumerate().map(|(name, slope)| (slope, vec![name])));
-        terms.retain(|(factor, _)| *factor != 0);
-        let rest = at - Polynomial(terms.clone()).at(first);
-        terms.extend(Some((rest, Vec::new())).filter(|(rest, _)| *rest != 0));
-        let found = Polynomial(terms);
-        points.iter().zip(values).all(|(point, value)| found.at(point) == *value).then_some(found)
-    }
-
-    fn at(&self, point: &[i128]) -> i128 {
-        let term = |(factor, names): &(i128, Vec<usize>)| {
-            names.iter().fold(*factor, |product, &name| product * point[name])
-        };
-        self.0.iter().map(term).sum()
-    }
-
-    /// The name that it is.
-    fn name(&self) -> Option<usize> {
-        match &self.0[..] {
-            [(1, names)] if names.len() == 1 => Some(names[0]),
-            _ => None,
-        }
     }
 }
 
@@ -519,27 +436,5 @@ fn name_ports(
                 dim.value = own.map(|name| DimensionValue::Param(names.0[name].clone()));
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fitted(names: usize, f: impl Fn(&[i128]) -> i128) -> Option<Polynomial> {
-        let points = points(names);
-        let values: Vec<i128> = points.iter().map(|point| f(point)).collect();
-        Polynomial::of(&values, &points)
-    }
-
-    #[test]
-    fn polynomials_are_found_and_nothing_else() {
-        let found = fitted(2, |n| 3 * n[0] * n[1] - 2 * n[0] * n[0] + n[1] - 7).unwrap();
-        assert_eq!(found.at(&[5, 11]), 165 - 50 + 11 - 7);
-        assert_eq!(fitted(3, |n| n[2]).unwrap().name(), Some(2));
-        assert_eq!(fitted(1, |_| 12).unwrap().at(&[3]), 12);
-        assert_eq!(fitted(1, |n| (n[0] + 1) / 2), None);
-        assert_eq!(fitted(2, |n| n[0].max(n[1])), None);
-        assert_eq!(fitted(1, |n| n[0].pow(3)), None);
     }
 }
