@@ -9,12 +9,31 @@ use cupola::package::{Port, Trace};
 use cupola::{Array, Aval, DType, Result, ops, transform};
 
 /// A traced function as a program.
-fn traced(avals: &[Aval], f: impl FnOnce(&[Array]) -> Result<Vec<Array>>) -> Program {
+fn traced(avals: &[Aval], f: impl FnMut(&[Array]) -> Result<Vec<Array>>) -> Program {
     let port = |(n, aval): (usize, &Aval)| Port::new(format!("x{n}"), aval);
     let ports = avals.iter().enumerate().map(port).collect();
-    let trace = Trace::of(ports, avals, f).expect("a trace");
+    program(Trace::of(ports, avals, f).expect("a trace"))
+}
+
+fn program(trace: Trace) -> Program {
     let weights = (0..trace.weights().len() as u32).collect();
-    Program { graph: Arc::clone(trace.graph()), weights }
+    let formulas = trace.formulas().cloned();
+    Program { graph: Arc::clone(trace.graph()), weights, formulas }
+}
+
+/// A function of any rows and columns, whose sizes are in shapes, starts, means and the body of a call.
+fn of_any_size() -> Program {
+    let aval = Aval::new([4, 3], DType::F32);
+    let ports = vec![Port::new("x", &aval)];
+    let trace = Trace::of_any_size(ports, &[aval], |x| {
+        let [rows, columns] = x[0].shape()[..] else { panic!("{}", x[0].aval()) };
+        let flat = ops::reshape(&x[0], [rows * columns])?;
+        let last = ops::take(&x[0], &Array::scalar(rows as i32 - 1), 0)?;
+        let block = transform::checkpoint(|x: &[Array]| Ok(vec![ops::mean(&x[0], 0, false)?]));
+        let places = ops::arange(0, rows as i32, 1)?;
+        Ok(vec![ops::cumsum(&flat, 0, Default::default())?, &block(x)?[0] + &last, places])
+    });
+    program(trace.expect("a trace"))
 }
 
 /// Programs with every kind of primitive: elementwise, movement, kernels, composites, calls.
@@ -47,8 +66,9 @@ pub fn programs() -> Vec<Vec<Program>> {
     let mut empty = Graph::default();
     let input = empty.input(Aval::new([0, 3], DType::C64));
     empty.outputs = vec![input, Ref { ..input }];
-    let empty = Program { graph: Arc::new(empty), weights: vec![7] };
-    vec![vec![layers, slopes], vec![attention], vec![moved], vec![empty], vec![]]
+    let empty = Program { graph: Arc::new(empty), weights: vec![7], formulas: None };
+    let sized = vec![of_any_size()];
+    vec![vec![layers, slopes], vec![attention], vec![moved], vec![empty], vec![], sized]
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
@@ -62,6 +82,12 @@ pub fn check(data: &[u8]) {
     };
     for program in &programs {
         program.graph.verify().expect("what was read is sound");
+        let Some(formulas) = &program.formulas else { continue };
+        for size in [1, 5, 1000] {
+            if let Ok(graph) = formulas.graph(&program.graph, &[size; 6]) {
+                graph.verify().expect("what formulas make is sound");
+            }
+        }
     }
     let bytes = write(&programs).expect("what was read is written");
     let again = read(&bytes, "memory").expect("what was written is read");

@@ -199,7 +199,8 @@ fn of_sizes(x: &[Array], table: &Array, kernel: &Array) -> Result<Vec<Array>> {
     let mixed = ops::reshape(&mixed, [batch, tokens, width])?;
     let last = ops::slice(&mixed, &[0, end - 1, 0], &[batch as isize, end, 4], &[1, 1, 1])?;
     let images = ops::conv2d(&x[1], kernel, &ops::ConvOptions::new().stride(2).padding(1))?;
-    let images = ops::max_pool(&images, &ops::PoolOptions::new(2))?;
+    let images = ops::add(&images, &Array::from_slice(&[0.5f32, -0.5], [2])?)?;
+    let images = ops::avg_pool(&ops::tanh(&images)?, &ops::PoolOptions::new(2))?;
     let rows = ops::max(&ops::conv2d(&x[1], kernel, &ops::ConvOptions::new())?, 1, false)?;
     let features = ops::mean(&rows, 1, false)?;
     Ok(vec![ops::mean(&mixed, 1, false)?, last, images, features, ops::var(&x0, (), false, 1)?])

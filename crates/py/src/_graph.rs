@@ -68,6 +68,6 @@ fn trace(
         tree::arrays(&f.call1(PyTuple::new(py, [objects(given)?, objects(held)?])?)?)
     };
     let run = |given: &[Array], held: &[Array]| run(given, held).map_err(carried);
-    let trace = Trace::holding(ports, &avals, weights.collect(), true, run).map_err(raise)?;
+    let trace = Trace::holding(ports, &avals, weights.collect(), run).map_err(raise)?;
     Ok(trace.named(outputs, |_| None))
 }

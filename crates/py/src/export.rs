@@ -142,8 +142,8 @@ fn save(path: &str, traces: Vec<Trace>, metadata: Option<String>) -> cupola::Res
 }
 
 /// Writes a function to a file, as the graph that it records for these arrays. They are given one by one,
-/// or as a tuple and a dict of them. With `shapeless` it is for arrays of other sizes, too, where nothing
-/// that it does depends on sizes but the shapes of what it records; an axis of size 1 stays one.
+/// or as a tuple and a dict of them. With `shapeless` it is for arrays of other sizes, too: the function is called
+/// for several, and the numbers that it records have to be polynomials of the sizes. An axis of size 1 stays one.
 #[doc = docs!(export_function)]
 #[pyfunction]
 #[pyo3(signature = (file, fun, *args, shapeless = false, metadata = None, **kwargs))]

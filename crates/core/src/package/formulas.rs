@@ -15,8 +15,8 @@ use crate::dtype::Scalar;
 use crate::error::{Error, Result};
 use crate::graph::polynomial::Polynomial;
 use crate::graph::{Graph, Node, Ref};
-use crate::prim::Op;
-use crate::shape::Aval;
+use crate::prim::{Movement, Op};
+use crate::shape::{Aval, Shape};
 
 /// How the numbers of a graph follow from sizes with names.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -45,10 +45,13 @@ enum Kind {
     Over,
     /// One over the value, rounded to 32 bits.
     OverSingle,
+    /// The size of what a constant, or what is repeated, meets: the shape is that of the other operand.
+    Met,
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Size, Kind::Whole, Kind::Float, Kind::Over, Kind::OverSingle];
+    const ALL: [Kind; 6] =
+        [Kind::Size, Kind::Whole, Kind::Float, Kind::Over, Kind::OverSingle, Kind::Met];
 
     /// The bytes that stand for a value in a stored form: a size has these alone, a constant its kind before.
     fn bytes(self, value: i128) -> Option<[u8; 8]> {
@@ -62,12 +65,13 @@ impl Kind {
             Kind::Float => float(value as f64),
             Kind::Over => float(1.0 / value as f64),
             Kind::OverSingle => float(f64::from((1.0 / value as f64) as f32)),
+            Kind::Met => Some(1u64.to_le_bytes()),
         }
     }
 
     /// How many bytes of a stored form come before the value's.
     fn lead(self) -> usize {
-        usize::from(self != Kind::Size)
+        usize::from(!matches!(self, Kind::Size | Kind::Met))
     }
 }
 
@@ -77,6 +81,8 @@ struct Form {
     bytes: Vec<u8>,
     numbers: Vec<(usize, Number)>,
     inputs: SmallVec<[Ref; 3]>,
+    /// Whether it repeats a number or an array to a shape.
+    is_repeated: bool,
 }
 
 /// The graphs that one calls, these first, each once, and it itself. `visit` is given the number of each.
@@ -111,7 +117,48 @@ fn form(node: &Node, known: &HashMap<usize, u32>) -> Result<Form> {
     let primitive = primitives::write(&op, &bodies(&op, known), &mut out)
         .map_err(|detail| Error::argument("package", detail))?;
     let (bytes, numbers) = out.into_parts();
-    Ok(Form { primitive, bytes, numbers, inputs: node.inputs.clone() })
+    let is_repeated = shape_of(&mut op).is_some();
+    Ok(Form { primitive, bytes, numbers, inputs: node.inputs.clone(), is_repeated })
+}
+
+/// The shape to which an op repeats a number or an array.
+fn shape_of(op: &mut Op) -> Option<&mut Shape> {
+    if let Op::Constant(constant) = op {
+        return Some(&mut constant.aval.shape);
+    }
+    if let Op::Movement(Movement::Broadcast(shape)) = op {
+        return Some(shape);
+    }
+    None
+}
+
+/// Gives the nodes of `open`, which have no shape yet, that of the operand that they meet in `node`.
+fn meet(out: &mut Graph, open: &mut Vec<u32>, node: &Node) -> Result<()> {
+    let is_open = |r: &Ref| open.contains(&r.node);
+    if open.is_empty() || !node.inputs.iter().any(is_open) {
+        return Ok(());
+    }
+    let wrong = "the shape to which something is repeated is no polynomial of the sizes";
+    let other = node.inputs.iter().find(|&r| !is_open(r));
+    let (Op::Elementwise(_), Some(other)) = (&node.op, other) else {
+        return Err(Error::shape("export", wrong));
+    };
+    let shape = out.aval(*other).shape.clone();
+    for r in &node.inputs {
+        let Some(at) = open.iter().position(|open| *open == r.node) else { continue };
+        open.swap_remove(at);
+        let mut op = out.nodes[r.node as usize].op.clone();
+        if let Some(own) = shape_of(&mut op) {
+            *own = shape.clone();
+        }
+        let inputs = out.nodes[r.node as usize].inputs.clone();
+        let avals: SmallVec<[&Aval; 4]> = inputs.iter().map(|&r| out.aval(r)).collect();
+        let outputs = op.infer(&avals)?;
+        drop(avals);
+        let made = &mut out.nodes[r.node as usize];
+        (made.op, made.outputs) = (op, outputs);
+    }
+    Ok(())
 }
 
 /// The nodes of a graph and those that it calls, and the outputs of each graph.
@@ -155,8 +202,10 @@ impl Formulas {
                     return wrong(format!("the function records another '{name}' for other sizes"));
                 }
                 for &(at, number) in &own.numbers {
+                    let met = Formula { kind: Kind::Met, value: Polynomial(Vec::new()) };
+                    let may_meet = number == Number::Size && own.is_repeated;
                     let found = fitted(&forms, at, number, points);
-                    let Some(formula) = found else {
+                    let Some(formula) = found.or(may_meet.then_some(Some(met))) else {
                         return wrong(format!(
                             "a number of '{name}' depends on the sizes, and is no polynomial of them"
                         ));
@@ -192,6 +241,7 @@ impl Formulas {
         let mut rest = &self.list[..];
         graphs(graph, &mut HashMap::new(), &mut |number, own, known| {
             let mut out = Graph { nodes: Vec::with_capacity(own.nodes.len()), ..Graph::default() };
+            let mut open: Vec<u32> = Vec::new();
             for (index, node) in own.nodes.iter().enumerate() {
                 let place = (number, index as u32);
                 let count = rest.iter().take_while(|((g, n, _), _)| (*g, *n) == place).count();
@@ -203,6 +253,12 @@ impl Formulas {
                         .map_err(|detail| Error::shape("package", detail))?,
                     false => node.op.clone(),
                 };
+                meet(&mut out, &mut open, node)?;
+                if formulas.iter().any(|(_, formula)| formula.kind == Kind::Met) {
+                    open.push(index as u32);
+                    out.nodes.push(Node { op, ..node.clone() });
+                    continue;
+                }
                 let avals: SmallVec<[&Aval; 4]> =
                     node.inputs.iter().map(|&r| out.aval(r)).collect();
                 if let (Some(own), Some(first)) = (op.spatial(), avals.first()) {
@@ -211,8 +267,14 @@ impl Formulas {
                 }
                 let outputs = op.infer(&avals)?;
                 drop(avals);
+                if outputs.len() != node.outputs.len() {
+                    return Err(Error::argument("package", "a formula changes what a node gives"));
+                }
                 let (inputs, line) = (node.inputs.clone(), node.line.clone());
                 out.nodes.push(Node { op, inputs, outputs, line });
+            }
+            if !open.is_empty() {
+                return Err(Error::argument("package", "a shape is left open"));
             }
             out.inputs = own.inputs.clone();
             out.outputs = own.outputs.clone();

@@ -333,6 +333,11 @@ impl Trace {
         &self.graph
     }
 
+    /// How that follows from the named sizes, where it is for any.
+    pub fn formulas(&self) -> Option<&Arc<Formulas>> {
+        self.formulas.as_ref()
+    }
+
     /// The same with these names for its outputs, and for its weights by `name`.
     #[must_use]
     pub fn named(
