@@ -203,7 +203,11 @@ fn of_sizes(x: &[Array], table: &Array, kernel: &Array) -> Result<Vec<Array>> {
     let images = ops::avg_pool(&ops::tanh(&images)?, &ops::PoolOptions::new(2))?;
     let rows = ops::max(&ops::conv2d(&x[1], kernel, &ops::ConvOptions::new())?, 1, false)?;
     let features = ops::mean(&rows, 1, false)?;
-    Ok(vec![ops::mean(&mixed, 1, false)?, last, images, features, ops::var(&x0, (), false, 1)?])
+    // Sizes as numbers of an array.
+    let counts = Array::from_slice(&[tokens as i64, i64::MAX - 1, batch as i64, 0], [4])?;
+    let counts = ops::where_(&ops::equal(&counts, i64::MAX - 1)?, 0.5, &counts)?;
+    let weighed = ops::multiply(&ops::mean(&mixed, 1, false)?, &counts)?;
+    Ok(vec![weighed, last, images, features, ops::var(&x0, (), false, 1)?])
 }
 
 #[test]

@@ -10,9 +10,10 @@ use smallvec::SmallVec;
 use super::{Graph, Line, Node, Ref};
 use crate::array::scope::{Scope, ScopeGuard, recording_views};
 use crate::array::{Array, Inputs};
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::prim::key::Mixer;
-use crate::prim::{KernelOp, Movement, Op};
+use crate::prim::{Constant, KernelOp, Movement, Op};
 use crate::shape::Aval;
 
 /// A handle's identity.
@@ -80,6 +81,14 @@ pub struct TracedAt {
     pub tried: Vec<Option<Graph>>,
 }
 
+/// Arrays of so many numbers, which are others for other sizes, are written down number by number.
+const MOST_WRITTEN: usize = 32;
+
+fn is_written(aval: &Aval) -> bool {
+    let of_numbers = aval.dtype.is_float() || aval.dtype.is_integer() && aval.dtype != DType::U64;
+    of_numbers && (1..=MOST_WRITTEN).contains(&aval.shape.size())
+}
+
 /// What a function gave for some sizes.
 struct Sample {
     given: Vec<Array>,
@@ -95,18 +104,28 @@ impl Sample {
     /// The graph, which computes what is made anew for the sizes of `other`. The arrays that it takes are `captures`,
     /// where these are known.
     fn graph(&self, other: Option<&Sample>, captures: &mut Option<Vec<Array>>) -> Result<Graph> {
-        let mut inner: ById<usize, ()> = ById::default();
+        let (mut inner, mut written): (ById<usize, ()>, Vec<Array>) = Default::default();
         let others = other.map_or_else(|| Ok(Vec::new()), Sample::captures)?;
+        let mut write = |array: &Array| {
+            let is_known = written.iter().any(|known| known.same(array));
+            if !is_known && array.is_ready() && is_written(array.aval()) {
+                written.push(array.clone());
+            }
+        };
         for (number, capture) in self.captures()?.iter().enumerate() {
             if others.get(number).is_none_or(|other| !is_alike(capture, other)) {
-                let made = tape_where(std::slice::from_ref(capture), |a| !a.is_ready());
-                inner.extend(made.iter().map(|(array, _)| (handle(array).0, ())));
+                write(capture);
+                for (array, inputs) in tape_where(std::slice::from_ref(capture), |a| !a.is_ready())
+                {
+                    inner.insert(handle(&array).0, ());
+                    inputs.iter().for_each(&mut write);
+                }
             }
         }
         let Sample { given, outputs, scope } = self;
         let is_traced = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(&scope.0));
         let tape = tape_where(outputs, |a| is_traced(a) || inner.contains_key(&handle(a).0));
-        let (graph, mut own) = Graph::of_tape(given, outputs, tape)?;
+        let (graph, mut own) = Graph::of_tape(given, outputs, tape, &written)?;
         own.iter_mut().try_for_each(settle)?;
         let graph = graph.unrepeated(given.len(), &mut own);
         let known = captures.get_or_insert_with(|| own.clone());
@@ -241,7 +260,7 @@ impl Graph {
         outputs: &[Array],
         scope: &Scope,
     ) -> Result<(Graph, Vec<Array>)> {
-        Graph::of_tape(placeholders, outputs, tape(outputs, scope))
+        Graph::of_tape(placeholders, outputs, tape(outputs, scope), &[])
     }
 
     /// The graph of all that was recorded for `outputs`, down to the placeholders and to arrays that
@@ -250,19 +269,23 @@ impl Graph {
         placeholders: &[Array],
         outputs: &[Array],
     ) -> Result<(Graph, Vec<Array>)> {
-        Graph::of_tape(placeholders, outputs, tape_where(outputs, |a| !a.is_ready()))
+        Graph::of_tape(placeholders, outputs, tape_where(outputs, |a| !a.is_ready()), &[])
     }
 
     fn of_tape(
         placeholders: &[Array],
         outputs: &[Array],
         tape: Vec<(Array, Inputs)>,
+        written: &[Array],
     ) -> Result<(Graph, Vec<Array>)> {
         let mut graph = Graph::default();
         let mut captures = Vec::new();
         let mut places: ById<Handle, Ref> = ById::default();
         for placeholder in placeholders {
             places.insert(handle(placeholder), graph.input(placeholder.aval().clone()));
+        }
+        for array in written {
+            places.insert(handle(array), graph.constants(array)?);
         }
         for (array, inputs) in tape {
             if places.contains_key(&(handle(&array).0, 0)) {
@@ -281,6 +304,31 @@ impl Graph {
         graph.outputs =
             outputs.iter().map(|o| place(&mut graph, &mut places, &mut captures, o)).collect();
         Ok((graph, captures))
+    }
+
+    /// An array that is there, number by number.
+    fn constants(&mut self, array: &Array) -> Result<Ref> {
+        let Aval { shape, dtype } = array.aval();
+        let values: Vec<Scalar> = match dtype.is_integer() {
+            true => {
+                let values = crate::ops::astype(array, DType::I64)?.to_vec::<i64>()?;
+                values.into_iter().map(Scalar::Int).collect()
+            }
+            false => {
+                let values = crate::ops::astype(array, DType::F64)?.to_vec::<f64>()?;
+                values.into_iter().map(Scalar::Float).collect()
+            }
+        };
+        let aval = Aval::new([1], *dtype);
+        let mut parts: SmallVec<[Ref; 4]> = SmallVec::new();
+        for value in values {
+            let constant = Constant { value, aval: aval.clone() };
+            parts.push(Ref { node: self.push(constant, &[])?, output: 0 });
+        }
+        let joined = self.push(Movement::Concatenate { axis: 0 }, &parts)?;
+        let joined = Ref { node: joined, output: 0 };
+        let node = self.push(Movement::Reshape(shape.clone()), &[joined])?;
+        Ok(Ref { node, output: 0 })
     }
 
     /// Records this graph on `inputs`; gives its outputs.
