@@ -392,6 +392,21 @@ fn a_function_of_any_size_reduces_its_weights() {
 }
 
 #[test]
+fn axes_that_have_to_be_alike_are_one_size() {
+    let w = numbers(12, &[3, 4]);
+    let x = numbers(6, &[2, 3]);
+    let f = |x: &[Array]| Ok(vec![ops::matmul(&(&x[0] + &x[1]), &w)?]);
+    let ports = ["a", "b"].map(|name| Port::new(name, x.aval())).to_vec();
+    let avals = [x.aval().clone(), x.aval().clone()];
+    let trace = Trace::of_any_size(ports, &avals, f).unwrap();
+    assert_eq!(trace.inputs()[1].to_string(), "float32[a.0, 3]");
+    let inputs = [numbers(15, &[5, 3]), numbers(15, &[5, 3])];
+    let (have, want) = (trace.call(&inputs).unwrap(), f(&inputs).unwrap());
+    assert_eq!(have[0].to_vec::<f32>().unwrap(), want[0].to_vec::<f32>().unwrap());
+    assert!(trace.call(&[numbers(15, &[5, 3]), numbers(3, &[1, 3])]).is_err());
+}
+
+#[test]
 fn damaged_packages_are_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.cupola");

@@ -85,6 +85,9 @@ struct Form {
     is_repeated: bool,
 }
 
+/// The nodes of each graph.
+type Forms = Vec<Vec<Form>>;
+
 /// The graphs that one calls, these first, each once, and it itself. `visit` is given the number of each.
 fn graphs<E>(
     graph: &Arc<Graph>,
@@ -162,7 +165,7 @@ fn meet(out: &mut Graph, open: &mut Vec<u32>, node: &Node) -> Result<()> {
 }
 
 /// The nodes of a graph and those that it calls, and the outputs of each graph.
-fn forms(graph: &Arc<Graph>) -> Result<(Vec<Vec<Form>>, Vec<Vec<Ref>>)> {
+fn forms(graph: &Arc<Graph>) -> Result<(Forms, Vec<Vec<Ref>>)> {
     let (mut all, mut outputs) = (Vec::new(), Vec::new());
     graphs(graph, &mut HashMap::new(), &mut |_, graph, known| {
         all.push(graph.nodes.iter().map(|node| form(node, known)).collect::<Result<Vec<_>>>()?);

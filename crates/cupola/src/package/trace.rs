@@ -22,6 +22,9 @@ const MOST_COMPUTED: usize = 64;
 /// How close they are: sums may be in another order.
 const CLOSE: ops::Tolerance = ops::Tolerance { relative: 1e-2, absolute: 1e-4, equal_nan: true };
 
+/// An input, and an axis of it.
+type Place = (usize, usize);
+
 /// The size of an axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Size {
@@ -220,26 +223,40 @@ impl Trace {
         mut f: impl FnMut(&[Array]) -> Result<Vec<Array>>,
     ) -> Result<Trace> {
         Self::of(inputs.clone(), avals, &mut f)?;
-        let size = |&(input, axis): &(usize, usize)| avals[input].shape[axis];
+        let size = |&(input, axis): &Place| avals[input].shape[axis];
         let axes = (0..avals.len()).flat_map(|n| (0..avals[n].shape.rank()).map(move |a| (n, a)));
-        let wide: Vec<(usize, usize)> = axes.filter(|place| size(place) >= 2).collect();
-        // Of those that may be another size alone, the others are what weights or the function say.
-        let mut alone = Vec::new();
-        for &(input, axis) in &wide {
-            let mut grown = avals.to_vec();
-            grown[input].shape = (grown[input].shape.iter().enumerate())
-                .map(|(own, &n)| n + usize::from(own == axis))
-                .collect();
-            if Graph::trace(&grown, &mut f).is_ok() {
-                alone.push((input, axis));
+        let wide: Vec<Place> = axes.filter(|place| size(place) >= 2).collect();
+        let mut takes = |places: &[Place]| {
+            let aval = |(input, aval): (usize, &Aval)| {
+                let more =
+                    |(axis, &n): (usize, &usize)| n + usize::from(places.contains(&(input, axis)));
+                let shape = aval.shape.iter().enumerate().map(more).collect();
+                Aval { shape, dtype: aval.dtype }
+            };
+            let grown: Vec<Aval> = avals.iter().enumerate().map(aval).collect();
+            let traced = Graph::trace_at(&[], &[grown], &mut f);
+            traced.is_ok_and(|traced| traced.tried.iter().all(Option::is_some))
+        };
+        // Those that may be another size alone, or with others; the rest is what weights or the function say.
+        let (mut open, rest): (Vec<Place>, Vec<Place>) =
+            wide.iter().copied().partition(|place| takes(&[*place]));
+        for number in 0..rest.len() {
+            let alike =
+                |place: &Place| (place.1, size(place)) == (rest[number].1, size(&rest[number]));
+            let group: Vec<Place> = rest.iter().copied().filter(alike).collect();
+            if group[0] == rest[number] && takes(&group) {
+                open.extend(group);
             }
         }
         let mut cause = None;
-        for axes in [&wide, &alone] {
-            let groups: [&dyn Fn(&(usize, usize)) -> (usize, usize); 3] =
-                [&|place| *place, &|place| (place.1, size(place)), &|place| (0, size(place))];
-            for group in groups {
-                let mut names: BTreeMap<(usize, usize), String> = BTreeMap::new();
+        for axes in [&wide, &open] {
+            for level in 0..3 {
+                let group = |place: &Place| match level {
+                    0 => *place,
+                    1 => (place.1, size(place)),
+                    _ => (0, size(place)),
+                };
+                let mut names: BTreeMap<Place, String> = BTreeMap::new();
                 let mut ports = inputs.clone();
                 for place @ &(input, axis) in axes {
                     let port = &mut ports[input];

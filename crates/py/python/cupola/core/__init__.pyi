@@ -1795,8 +1795,8 @@ def expm1(a: _Scalar | array, *, stream: _StreamOrDevice = ...) -> array:
     """
 def export_function(file: str, fun: Any, *args: Any, shapeless: bool = ..., metadata: str | None = ..., **kwargs: Any) -> None:
     """Writes a function to a file, as the graph that it records for these arrays. They are given one by one,
-    or as a tuple and a dict of them. With `shapeless` it is for arrays of other sizes, too, where nothing
-    that it does depends on sizes but the shapes of what it records; an axis of size 1 stays one.
+    or as a tuple and a dict of them. With `shapeless` it is for arrays of other sizes, too: the function is called
+    for several, and the numbers that it records have to be polynomials of the sizes. An axis of size 1 stays one.
 
     Example:
         >>> import os, tempfile
