@@ -112,13 +112,18 @@ impl Sample {
                 written.push(array.clone());
             }
         };
+        let leaves = |array: &Array| Graph::from_record(&[], std::slice::from_ref(array));
         for (number, capture) in self.captures()?.iter().enumerate() {
-            if others.get(number).is_none_or(|other| !is_alike(capture, other)) {
-                write(capture);
-                for (array, inputs) in tape_where(std::slice::from_ref(capture), |a| !a.is_ready())
-                {
-                    inner.insert(handle(&array).0, ());
-                    inputs.iter().for_each(&mut write);
+            let other = others.get(number);
+            if other.is_some_and(|other| is_alike(capture, other)) {
+                continue;
+            }
+            let made = tape_where(std::slice::from_ref(capture), |a| !a.is_ready());
+            inner.extend(made.iter().map(|(array, _)| (handle(array).0, ())));
+            let theirs = other.map(leaves).transpose()?.unwrap_or_default().1;
+            for (number, leaf) in leaves(capture)?.1.iter().enumerate() {
+                if theirs.get(number).is_none_or(|other| !is_alike(leaf, other)) {
+                    write(leaf);
                 }
             }
         }
@@ -126,7 +131,7 @@ impl Sample {
         let is_traced = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(&scope.0));
         let tape = tape_where(outputs, |a| is_traced(a) || inner.contains_key(&handle(a).0));
         let (graph, mut own) = Graph::of_tape(given, outputs, tape, &written)?;
-        own.iter_mut().try_for_each(settle)?;
+        settle(&mut own);
         let graph = graph.unrepeated(given.len(), &mut own);
         let known = captures.get_or_insert_with(|| own.clone());
         let differs = known.iter().zip(&own).find(|(a, b)| !is_alike(a, b));
@@ -165,7 +170,7 @@ impl Graph {
             arguments.iter().map(|aval| Array::placeholder(aval.clone(), &scope.0)).collect();
         let outputs = f(&given)?;
         let (graph, mut captures) = Graph::from_trace(&given, &outputs, &scope.0)?;
-        captures.iter_mut().try_for_each(settle)?;
+        settle(&mut captures);
         let graph = graph.unrepeated(arguments.len(), &mut captures);
         Ok(Traced { graph, captures })
     }
@@ -413,18 +418,20 @@ fn is_alike(a: &Array, b: &Array) -> bool {
     }
 }
 
-/// Computes what a capture repeats, which is kept instead of it: see [`Graph::unrepeated`].
-fn settle(capture: &mut Array) -> Result<()> {
-    if capture.is_ready() {
-        return Ok(());
+/// A capture that repeats what is there as a view of it: see [`Graph::unrepeated`].
+fn settled(capture: &Array) -> Option<Array> {
+    let Op::Movement(movement @ Movement::Broadcast(_)) = &capture.node.op else { return None };
+    let inner = capture.node.state().inputs.first().cloned()?;
+    inner.view(movement, capture.aval())
+}
+
+/// Has such captures as views.
+fn settle(captures: &mut [Array]) {
+    for capture in captures {
+        if let Some(view) = settled(capture) {
+            *capture = view;
+        }
     }
-    let Op::Movement(movement @ Movement::Broadcast(_)) = &capture.node.op else { return Ok(()) };
-    let Some(inner) = capture.node.state().inputs.first().cloned() else { return Ok(()) };
-    inner.eval()?;
-    if let Some(view) = inner.view(movement, capture.aval()) {
-        *capture = view;
-    }
-    Ok(())
 }
 
 /// Where `array` comes from in the graph; a new input if it does not depend on the placeholders.

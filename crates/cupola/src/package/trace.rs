@@ -183,29 +183,22 @@ impl Trace {
             let made = formulas.graph(&graphs[0], sizes)?;
             let held = weights.iter().map(|weight| &weight.array).chain(&captures);
             if !agree(&made, &tried, &held.cloned().collect::<Vec<_>>(), sizes)? {
-                let shown: Vec<String> =
-                    names.iter().zip(sizes).map(|(name, size)| format!("{name}={size}")).collect();
-                let text = format!("the function computes something else for {}", shown.join(", "));
+                let shown = names.iter().zip(sizes).map(|(name, size)| format!("{name}={size}"));
+                let shown = shown.collect::<Vec<_>>().join(", ");
+                let text = format!("the function computes something else for {shown}");
                 return Err(Error::shape("export", text));
             }
         }
         let graph = formulas.graph(&graphs[0], &own)?;
         let outputs = (0..graph.outputs.len())
-            .map(|output| {
-                let at = |graph: &Arc<Graph>| graph.output_avals().nth(output).cloned();
+            .map(|number| {
+                let at = |graph: &Arc<Graph>| graph.output_avals().nth(number).cloned();
                 let avals: Vec<Aval> = graphs.iter().filter_map(at).collect();
-                let sizes = |axis: usize| {
-                    let own = avals.iter().map(|aval| aval.shape[axis] as i128);
-                    let own: Vec<i128> = own.collect();
-                    if own.iter().all(|size| *size == own[0]) {
-                        return Size::Known(own[0] as usize);
-                    }
-                    let name = Polynomial::of(&own, &bindings).and_then(|found| found.name());
-                    name.map_or(Size::Any, |name| Size::Named(names[name].clone()))
-                };
-                let name = format!("output{output}");
-                let sizes = (0..avals[0].shape.rank()).map(sizes).collect();
-                Port { name, dtype: avals[0].dtype, sizes, is_keyword: false }
+                let sizes = (0..avals[0].shape.rank()).map(|axis| {
+                    let sizes: Vec<usize> = avals.iter().map(|aval| aval.shape[axis]).collect();
+                    followed(&sizes, &names, &bindings)
+                });
+                Port { sizes: sizes.collect(), ..Port::new(format!("output{number}"), &avals[0]) }
             })
             .collect();
         let weights = named(weights, captures);
@@ -475,6 +468,16 @@ fn names(inputs: &[Port]) -> Vec<String> {
         }
     }
     names
+}
+
+/// A size that is these where the names are bound to `bindings`.
+fn followed(sizes: &[usize], names: &[String], bindings: &[Vec<i128>]) -> Size {
+    if sizes.iter().all(|size| *size == sizes[0]) {
+        return Size::Known(sizes[0]);
+    }
+    let sizes: Vec<i128> = sizes.iter().map(|&size| size as i128).collect();
+    let name = Polynomial::of(&sizes, bindings).and_then(|found| found.name());
+    name.map_or(Size::Any, |name| Size::Named(names[name].clone()))
 }
 
 /// Whether two graphs on the same inputs, of which the last are `held`, do the same, step by step; or, where they are

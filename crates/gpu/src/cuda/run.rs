@@ -16,7 +16,7 @@ use super::gpu::{Gpu, slower};
 use super::linalg::{self, Checked, Solver, Solvers, Stage};
 use super::matrices::{Beside, Product};
 use super::product::{self, Products};
-use super::transform::{self, PreparedTransform, Transform};
+use super::transform::{PreparedTransform, Transform};
 use crate::emit::dynamic_shared;
 use crate::ir::Target;
 use crate::kernels::dot::{is_quick, is_vector};
@@ -249,7 +249,7 @@ fn library_call(gpu: &Arc<Gpu>, segment: &Segment, target: &Target) -> Option<Ca
         // It wants real numbers to start where complex ones do.
         Kernel::Op(KernelOp::Fft(op)) if target.vector_bytes > 0 => {
             let transform = Transform::of(op, segment)?;
-            if !transform::is_wanted(segment.outputs[0].aval.shape.size()) {
+            if !transform.is_wanted(segment.outputs[0].aval.shape.size()) {
                 return None;
             }
             let made = PreparedTransform::new(gpu, &transform);

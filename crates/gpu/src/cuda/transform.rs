@@ -11,6 +11,7 @@ use cupola_core::{Result, is_row_major};
 use super::commands::Library;
 use super::gpu::{Gpu, lock};
 use super::library;
+use crate::kernels::fft;
 use crate::kernels::view::Axes;
 
 /// The most axes that the library transforms at once.
@@ -18,6 +19,8 @@ const AXES: usize = 3;
 /// Elements of the smallest transform that is worth it: for a size that it has not seen the library takes about a
 /// tenth of a second to load its kernels, and up to here ours take no more than 50 µs.
 const LARGE: usize = 1 << 22;
+/// So many times as long ours take where a size has a large prime factor: three transforms of more than twice the size.
+const CONVOLVED: usize = 8;
 /// The exponent's sign of e^(−2πi·jk/n), and of its inverse.
 const FORWARD: i32 = -1;
 const INVERSE: i32 = 1;
@@ -39,18 +42,6 @@ struct Layout {
     whole: Vec<i64>,
     step: i64,
     apart: i64,
-}
-
-/// Whether the library is to transform as many elements: it is there, and that is worth it, or as `CUPOLA_CUFFT` in the
-/// environment says: with 0 it never is, with 1 always.
-pub fn is_wanted(elements: usize) -> bool {
-    static LEAST: OnceLock<usize> = OnceLock::new();
-    let least = LEAST.get_or_init(|| match std::env::var("CUPOLA_CUFFT").as_deref() {
-        Ok("0") => usize::MAX,
-        Ok("1") => 0,
-        _ => LARGE,
-    });
-    elements >= *least && library::TRANSFORMS.load().is_ok()
 }
 
 impl Transform {
@@ -95,6 +86,20 @@ impl Transform {
             output: layout(out, apart[1])?,
             batch: batch.count() as i64,
         })
+    }
+
+    /// Whether the library is to do it: it is there, and that is worth it, or as `CUPOLA_CUFFT` in the environment says:
+    /// with 0 it never is, with 1 always.
+    pub fn is_wanted(&self, elements: usize) -> bool {
+        static LEAST: OnceLock<usize> = OnceLock::new();
+        let least = LEAST.get_or_init(|| match std::env::var("CUPOLA_CUFFT").as_deref() {
+            Ok("0") => usize::MAX,
+            Ok("1") => 0,
+            _ => LARGE,
+        });
+        let are_direct = self.sizes.iter().all(|&size| fft::is_direct(size as usize));
+        let work = if are_direct { elements } else { elements.saturating_mul(CONVOLVED) };
+        work >= *least && library::TRANSFORMS.load().is_ok()
     }
 }
 

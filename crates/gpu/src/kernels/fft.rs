@@ -167,6 +167,11 @@ fn factors(mut size: usize) -> Option<(u32, u32)> {
     (size <= 1).then_some((code, count))
 }
 
+/// Whether a transform of this size is no convolution of a larger one.
+pub fn is_direct(size: usize) -> bool {
+    factors(size).is_some()
+}
+
 /// The largest factor of a size that a block can do, near the size's root where it can be.
 fn column(size: usize) -> usize {
     let wanted = (size.isqrt() + 1).next_power_of_two().min(TILE);
