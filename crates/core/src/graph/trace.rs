@@ -94,18 +94,16 @@ struct Sample {
     given: Vec<Array>,
     outputs: Vec<Array>,
     scope: ScopeGuard,
+    /// What it takes besides what it was given.
+    captures: Vec<Array>,
 }
 
 impl Sample {
-    fn captures(&self) -> Result<Vec<Array>> {
-        Ok(Graph::from_trace(&self.given, &self.outputs, &self.scope.0)?.1)
-    }
-
     /// The graph, which computes what is made anew for the sizes of `other`. The arrays that it takes are `captures`,
     /// where these are known.
     fn graph(&self, other: Option<&Sample>, captures: &mut Option<Vec<Array>>) -> Result<Graph> {
         let (mut inner, mut written): (ById<usize, ()>, Vec<Array>) = Default::default();
-        let others = other.map_or_else(|| Ok(Vec::new()), Sample::captures)?;
+        let others = other.map_or(&[][..], |other| &other.captures);
         let mut write = |array: &Array| {
             let is_known = written.iter().any(|known| known.same(array));
             if !is_known && array.is_ready() && is_written(array.aval()) {
@@ -113,7 +111,7 @@ impl Sample {
             }
         };
         let leaves = |array: &Array| Graph::from_record(&[], std::slice::from_ref(array));
-        for (number, capture) in self.captures()?.iter().enumerate() {
+        for (number, capture) in self.captures.iter().enumerate() {
             let other = others.get(number);
             if other.is_some_and(|other| is_alike(capture, other)) {
                 continue;
@@ -127,7 +125,7 @@ impl Sample {
                 }
             }
         }
-        let Sample { given, outputs, scope } = self;
+        let Sample { given, outputs, scope, .. } = self;
         let is_traced = |a: &Array| a.node.scopes.as_ref().is_some_and(|m| m.contains(&scope.0));
         let tape = tape_where(outputs, |a| is_traced(a) || inner.contains_key(&handle(a).0));
         let (graph, mut own) = Graph::of_tape(given, outputs, tape, &written)?;
@@ -209,7 +207,8 @@ impl Graph {
                 let text = format!("the function panicked for {avals:?}");
                 Err(Error::argument("export", text))
             })?;
-            Ok::<_, Error>(Sample { given, outputs, scope })
+            let captures = Graph::from_trace(&given, &outputs, &scope.0)?.1;
+            Ok::<_, Error>(Sample { given, outputs, scope, captures })
         };
         let samples = points.iter().map(&mut trace).collect::<Result<Vec<_>>>()?;
         let more: Vec<Option<Sample>> = tried.iter().map(|avals| trace(avals).ok()).collect();

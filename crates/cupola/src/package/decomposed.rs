@@ -88,48 +88,43 @@ impl Target {
             given.push(Known { array: None, range });
             avals.push(Aval { shape: aval.shape.clone(), dtype });
         }
-        let hindered = !walk.offenders.is_empty();
-        let mut offenders = walk.offenders;
-        let count = trace.inputs.len();
-        let held = avals.split_off(if hindered { avals.len() } else { count });
-        let dtypes: Vec<DType> = trace.inputs.iter().map(|port| port.dtype).collect();
-        let mut recorded = |tracers: &[Array], weights: &[Array]| {
-            let own = |(array, dtype): (&Array, &DType)| Aval {
+        if !walk.offenders.is_empty() {
+            // Without all inputs nothing is recorded: the rest is looked at for what hinders it, too.
+            walk.graph(&trace.graph, given, true)?;
+            return Ok(Err(walk.offenders));
+        }
+        let mut offenders = Vec::new();
+        avals.truncate(trace.inputs.len());
+        let recorded = |tracers: &[Array], weights: &[Array]| {
+            let own = |(array, port): (&Array, &Port)| Aval {
                 shape: array.aval().shape.clone(),
-                dtype: *dtype,
+                dtype: port.dtype,
             };
-            let own: Vec<Aval> = tracers.iter().zip(&dtypes).map(own).collect();
-            let is_own = hindered || trace.graph.input_avals().zip(&own).all(|(a, b)| a == b);
-            let graph = match is_own {
+            let own: Vec<Aval> = tracers.iter().zip(&trace.inputs).map(own).collect();
+            let graph = match trace.graph.input_avals().zip(&own).all(|(a, b)| a == b) {
                 true => trace.graph.clone(),
                 false => trace.with_sizes(&own.iter().collect::<Vec<_>>())?,
             };
-            let mut given = given.clone();
-            if !hindered {
-                let arrays = tracers.iter().chain(weights).cloned();
-                given.iter_mut().zip(arrays).for_each(|(known, array)| known.array = Some(array));
-            }
+            let arrays = tracers.iter().chain(weights).cloned();
+            let given = given.iter().zip(arrays);
+            let given =
+                given.map(|(known, array)| Known { array: Some(array), range: known.range });
             let mut walk = Walk { target: self, offenders: Vec::new(), node: 0 };
-            let outputs = walk.graph(&graph, given, true)?;
-            if offenders.is_empty() || hindered {
-                offenders.append(&mut walk.offenders);
+            let outputs = walk.graph(&graph, given.collect(), true)?;
+            if offenders.is_empty() {
+                offenders = walk.offenders;
             }
             let arrays: Option<Vec<Array>> = outputs.into_iter().map(|known| known.array).collect();
             Ok(arrays.unwrap_or_default())
         };
-        if hindered {
-            Graph::trace(&avals, |tracers| recorded(tracers, &[]))?;
-            return Ok(Err(offenders));
-        }
         let port = |(port, aval): (&Port, &Aval)| Port { dtype: aval.dtype, ..port.clone() };
         let inputs = trace.inputs.iter().zip(&avals).map(port).collect();
-        debug_assert_eq!(held.len(), weights.len());
-        let made = Trace::holding(inputs, &avals, weights, &mut recorded);
+        let made = Trace::holding(inputs, &avals, weights, recorded);
         if !offenders.is_empty() {
             return Ok(Err(offenders));
         }
-        let mut names = trace.outputs.iter().map(|port| port.name.clone());
-        made.map(|made| Ok(made.named(names.by_ref(), |_| None)))
+        let names = trace.outputs.iter().map(|port| port.name.clone());
+        made.map(|made| Ok(made.named(names, |_| None)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Named functions as graphs: what a package holds, and how it is called.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cupola_core::graph::polynomial::{MOST_NAMES, Polynomial, points};
@@ -150,7 +150,7 @@ impl Trace {
             weights.into_iter().chain(captures.into_iter().enumerate().map(named)).collect()
         };
         if names.is_empty() {
-            let Traced { graph, captures, .. } = Graph::trace(&all, f)?;
+            let Traced { graph, captures } = Graph::trace(&all, f)?;
             let outputs = graph.output_avals().enumerate();
             let outputs = outputs.map(|(n, aval)| Port::new(format!("output{n}"), aval)).collect();
             return Trace::new(Arc::new(graph), inputs, outputs, named(weights, captures), None);
@@ -215,7 +215,7 @@ impl Trace {
         avals: &[Aval],
         mut f: impl FnMut(&[Array]) -> Result<Vec<Array>>,
     ) -> Result<Trace> {
-        Self::of(inputs.clone(), avals, &mut f)?;
+        Graph::trace(avals, &mut f)?;
         let size = |&(input, axis): &Place| avals[input].shape[axis];
         let axes = (0..avals.len()).flat_map(|n| (0..avals[n].shape.rank()).map(move |a| (n, a)));
         let wide: Vec<Place> = axes.filter(|place| size(place) >= 2).collect();
@@ -367,18 +367,15 @@ impl Trace {
     /// Whether it takes arrays of these avals.
     pub fn fits(&self, given: &[&Aval]) -> bool {
         let least = least(self.formulas.as_deref());
-        let mut named: HashMap<&str, usize> = HashMap::new();
-        let mut takes = |size, n: usize| match size {
-            &Size::Known(known) => known == n,
-            Size::Named(name) => n >= least && *named.entry(name).or_insert(n) == n,
-            Size::Any => true,
-        };
+        let takes = |(size, &n): (&Size, &usize)| !matches!(size, Size::Known(own) if *own != n);
         given.len() == self.inputs.len()
             && self.inputs.iter().zip(given).all(|(port, aval)| {
                 port.dtype == aval.dtype
                     && port.sizes.len() == aval.shape.rank()
-                    && port.sizes.iter().zip(aval.shape.iter()).all(|(size, &n)| takes(size, n))
+                    && port.sizes.iter().zip(aval.shape.iter()).all(takes)
             })
+            && bound(&self.inputs, &names(&self.inputs), given)
+                .is_some_and(|sizes| sizes.iter().all(|&size| size >= least))
     }
 
     /// The graph for inputs of other sizes.

@@ -70,7 +70,7 @@ pub fn export_sized(
         eval(&trace(&sizes.avals(inputs, &points[0]))?.captures)?;
     }
     for point in &points {
-        let Traced { graph, captures, .. } = trace(&sizes.avals(inputs, point))?;
+        let Traced { graph, captures } = trace(&sizes.avals(inputs, point))?;
         let outputs = names(graph.outputs.len());
         let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
         if points.len() == 1 {
