@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -53,6 +54,23 @@ pub fn parallel_for(chunks: usize, f: impl Fn(usize) + Sync) {
         let count = Share::MOST.min(chunks - first);
         share_out(count, threads, &|chunk| f(first + chunk));
     }
+}
+
+/// The part of this number of `0..n`, which is cut into `parts` that differ by one at most.
+pub fn even_part(n: usize, parts: usize, part: usize) -> Range<usize> {
+    n * part / parts..n * (part + 1) / parts
+}
+
+/// Into how many parts to cut each of `many` equal pieces of work with `units` units, about `parts`, so that the thread that
+/// has most of them is done first; a part takes `each` units' time more than its units do. Sums of several parts must
+/// not depend on it.
+pub fn balanced(parts: usize, units: usize, many: usize, each: f64) -> usize {
+    let threads = num_threads();
+    let longest = |parts: usize| {
+        (many * parts).div_ceil(threads) as f64 * (units as f64 / parts as f64 + each)
+    };
+    let (fewest, most) = ((3 * parts).div_ceil(4).max(1), (2 * parts + threads).min(units));
+    (fewest..=most.max(fewest)).min_by(|&a, &b| longest(a).total_cmp(&longest(b))).unwrap_or(parts)
 }
 
 /// Runs the chunks of a `parallel_for`, at most [`Share::MOST`].
@@ -406,6 +424,25 @@ mod tests {
                     std::thread::yield_now();
                 }
             });
+        }
+    }
+
+    #[test]
+    fn parts_are_even_and_as_many_as_threads_share() {
+        for (n, parts) in [(0, 1), (7, 3), (14, 4), (5, 5), (3, 7)] {
+            let cut: Vec<_> = (0..parts).map(|i| even_part(n, parts, i)).collect();
+            assert!(cut.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert_eq!((cut[0].start, cut[parts - 1].end), (0, n));
+            assert!(cut.iter().all(|c| c.len() == n / parts || c.len() == n.div_ceil(parts)));
+        }
+        let by = |threads, parts, units, many| {
+            with_threads(threads, || balanced(parts, units, many, 0.01))
+        };
+        assert_eq!(by(1, 5, 14, 1), 4);
+        if num_threads() > 1 {
+            assert_eq!(by(2, 5, 14, 1), 4);
+            assert_eq!(by(2, 3, 14, 7), 4);
+            assert_eq!(by(2, 1, 1, 3), 1);
         }
     }
 

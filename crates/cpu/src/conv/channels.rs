@@ -11,14 +11,16 @@ use cupola_simd::{
 
 use super::geometry::Taps;
 use super::pad::{Padded, pitches};
+use super::runs::outer_taps;
 use super::weights::{WeightTile, Weights};
 use super::{CACHED, ConvTail, Epilogue, Geometry};
 use crate::cache;
 use crate::memory::Scratch;
-use crate::threads::parallel_for;
+use crate::threads::{balanced, even_part, parallel_for};
 
-/// Cycles worth a task of its own.
+/// Cycles worth a task of its own, and those that it takes to begin one.
 const TASK: f64 = 20_000.0;
+const BEGIN: f64 = 1_000.0;
 /// Bytes that a core reads in a cycle where none of its caches has them.
 const FAR_BYTES: f64 = 4.0;
 /// The most tasks of a convolution: what many threads share well.
@@ -183,17 +185,19 @@ impl Channels {
         epilogue: Epilogue<'_>,
     ) {
         let rows = geo.axes[0].output;
-        let slabs = rows.div_ceil(self.slab);
+        let shares = even_parts(w.tiles.len(), w.tiles.len().div_ceil(self.parts).max(1));
+        let a_row = self.cost / (geo.batch * rows * shares.len()).max(1) as f64;
+        let slabs =
+            balanced(rows.div_ceil(self.slab), rows, geo.batch * shares.len(), BEGIN / a_row);
         let image = geo.inputs() * geo.groups * geo.c_in;
         let position = geo.groups * geo.c_out;
         let row = geo.outputs() / rows * position;
         // The elements of a slab of an image.
         let part_of_image = |n: usize, slab: usize| {
-            let (start, end) = (slab * self.slab, ((slab + 1) * self.slab).min(rows));
+            let part = even_part(rows, slabs, slab);
             let at = n * geo.outputs() * position;
-            (start..end, at + start * row..at + end * row)
+            (part.clone(), at + part.start * row..at + part.end * row)
         };
-        let shares = even_parts(w.tiles.len(), w.tiles.len().div_ceil(self.parts).max(1));
         let is_wide = size_of::<T>() == size_of::<T::Acc>();
         let bias = tail.bias.map(|bias| w.spread(geo, bias));
         // Where tasks have whole positions the epilogue is cheaper.
@@ -347,15 +351,21 @@ impl Channels {
         let mut lanes = [0; MAX_VECTORS];
         lanes.iter_mut().enumerate().for_each(|(v, l)| *l = v * self.lanes);
         let channels = geo.groups * geo.c_out;
-        let (mut runs, mut offsets) = (Vec::new(), Vec::new());
-        // Positions in each tile, and how they lie.
-        let mut parts: Vec<(usize, Rows)> = Vec::new();
         // Long rows make whole tiles by themselves, and are finished before the next, where that costs no weights.
         let weights = geo.taps() * geo.c_in * channels * size_of::<T>();
         let most = match (&finish, columns >= LONG * self.tall && weights <= SMALL_BYTES) {
             (Some(_), true) => (CACHED / channels).max(columns),
             _ => POSITIONS,
         };
+        // Lists with room for all they get, as those of [`Runs`].
+        let together = most.min(count * columns).max(columns);
+        let mut offsets = Vec::with_capacity(together);
+        // Positions in each tile, and how they lie.
+        let tiles_of_a_row = columns.div_ceil(self.tall);
+        let mut parts: Vec<(usize, Rows)> =
+            Vec::with_capacity(together.div_ceil(columns.max(1)) * tiles_of_a_row);
+        let each = if self.merge { outer_taps(geo) } else { geo.taps() };
+        let mut runs = Vec::with_capacity(2 * each);
         let (mut outer, mut finished) = (0, 0);
         while outer < count {
             let row = if last == 0 { 0 } else { outer + rows.start * below };

@@ -8,10 +8,10 @@ use cupola_simd::{
 };
 
 use super::geometry::{Axis, Taps, gcd};
-use super::runs::Runs;
+use super::runs::{Runs, outer_taps};
 use super::{CACHED, ConvTail, Epilogue, Geometry};
 use crate::memory::Scratch;
-use crate::threads::{num_threads, parallel_for};
+use crate::threads::{balanced, even_part, num_threads, parallel_for};
 
 /// Channels that are summed together.
 const LANES: usize = 16;
@@ -169,16 +169,18 @@ impl Depthwise {
         let share = (geo.batch * units).div_ceil(SHARE * num_threads());
         // Images that are widened are not cut, so that each is widened once.
         let most = if own { (PIECE / unit).min(share).clamp(1, units) } else { units };
-        let pieces = units.div_ceil(most);
+        let pieces = match own {
+            true => balanced(units.div_ceil(most), units, geo.batch, 0.0),
+            false => 1,
+        };
         // Sums that are narrowed then are in the first-level cache.
-        let bite = if own { most } else { (CACHED / unit).clamp(1, units) };
+        let bite = if own { units } else { (CACHED / unit).clamp(1, units) };
         let start = |unit: usize| match self.spans.get(unit % self.spans.len()) {
             Some(span) => unit / self.spans.len() * columns + span.columns.start,
             None => 0,
         };
         parallel_for(geo.batch * pieces, |task| {
-            let (n, first) = (task / pieces, task % pieces * most);
-            let units = first..(first + most).min(units);
+            let (n, units) = (task / pieces, even_part(units, pieces, task % pieces));
             let image = &x[n * inputs * channels..][..inputs * channels];
             let (wide, image) = widen(image);
             let x = image.unwrap_or(&wide);
@@ -216,8 +218,11 @@ impl Depthwise {
     ) {
         let channels = geo.groups;
         let inner = &geo.axes[geo.axes.len() - 1];
-        let (mut runs, mut rows, mut starts) = (Runs::default(), Vec::new(), vec![0]);
         let of_units = units.start / self.spans.len()..units.end.div_ceil(self.spans.len());
+        let mut runs = Runs::new(geo);
+        let mut rows = Vec::with_capacity(of_units.len() * outer_taps(geo));
+        let mut starts = Vec::with_capacity(of_units.len() + 1);
+        starts.push(0);
         for row in of_units.clone() {
             runs.row(geo, &self.tables, row);
             rows.extend(runs.rows().iter().map(|&(tap, input)| {
@@ -227,7 +232,7 @@ impl Depthwise {
             }));
             starts.push(rows.len());
         }
-        let shared = geo.taps() / inner.taps;
+        let shared = outer_taps(geo);
         let near = NEAR / (size_of::<A>() * inner.input * shared).max(1) / LANES * LANES;
         let together = if shared > 1 && near >= FEWEST { near } else { channels };
         for first in (0..channels).step_by(together) {
@@ -298,7 +303,7 @@ impl Depthwise {
     }
 
     fn runs(&self, geo: &Geometry, positions: Range<usize>) -> Runs {
-        let mut runs = Runs::default();
+        let mut runs = Runs::new(geo);
         runs.build(geo, &self.tables, self.merge, positions, 0);
         runs
     }

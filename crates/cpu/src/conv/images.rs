@@ -10,12 +10,12 @@ use cupola_simd::{
     Bias, Element, Isa, MAX_VECTORS, Out, Rows, Tile, TileFn, Tiled, Transpose, even_parts,
 };
 
-use super::geometry::Taps;
+use super::geometry::{Axis, Taps};
 use super::runs::Runs;
 use super::weights::Weights;
 use super::{ConvTail, Epilogue, Geometry};
 use crate::memory::Scratch;
-use crate::threads::{num_threads, parallel_for};
+use crate::threads::{balanced, even_part, num_threads, parallel_for};
 
 /// Bytes of transposed input that a task keeps in the second-level cache.
 const INPUT_BYTES: usize = 3 << 19;
@@ -75,13 +75,13 @@ impl Images {
         epilogue: Epilogue<'_>,
     ) {
         let rows = geo.axes[0].output;
-        let slab = self.slab_rows::<T::Acc>(geo);
-        let slabs = rows.div_ceil(slab);
         let kernels: Vec<TileFn<T::Acc>> = (w.tiles.iter())
             .map(|t| T::Acc::kernel(self.isa, t.width, self.vectors, Rows::Together))
             .collect();
         let block = self.lanes * self.vectors;
         let blocks = geo.batch.div_ceil(block);
+        let slabs = rows.div_ceil(self.slab_rows::<T::Acc>(geo));
+        let slabs = balanced(slabs, rows, blocks, reach(&geo.axes[0]) as f64 / 2.0).max(slabs);
         // Where these are too few for all threads, several share the channels, too.
         let parts = match geo.groups {
             1 => num_threads().div_ceil(blocks * slabs).min(w.tiles.len()),
@@ -93,7 +93,6 @@ impl Images {
         let images = |block_at: usize| block_at * block..((block_at + 1) * block).min(geo.batch);
         parallel_for(blocks * slabs * shares.len(), |task| {
             let (share, task) = (task % shares.len(), task / shares.len());
-            let start = task % slabs * slab;
             let first: usize = shares[..share].iter().sum();
             let tiles = first..first + shares[share];
             let end = w.tiles[tiles.clone()].last().map_or(0, |t| t.channel + t.width);
@@ -101,7 +100,7 @@ impl Images {
                 path: self,
                 geo,
                 images: images(task / slabs),
-                rows: start..(start + slab).min(rows),
+                rows: even_part(rows, slabs, task % slabs),
                 channels: match shares.len() {
                     1 => 0..geo.groups * geo.c_out,
                     _ => w.tiles[first].channel..end,
@@ -127,10 +126,15 @@ impl Images {
             return axis.output;
         }
         // Rows before and after a slab are read again: the slab is not to be small beside them.
-        let reach = (axis.taps as isize * axis.dilation / axis.input_dilation) as usize + 1;
+        let reach = reach(axis);
         let inputs = fits.saturating_sub(reach).max(reach);
         (inputs * axis.input_dilation as usize / axis.stride as usize).clamp(1, axis.output)
     }
+}
+
+/// Input rows that an output row reads along an axis, about.
+fn reach(axis: &Axis) -> usize {
+    (axis.taps as isize * axis.dilation / axis.input_dilation) as usize + 1
 }
 
 /// Some output rows of a block of images.
@@ -167,7 +171,7 @@ impl<A: Tiled> Task<'_, A> {
         let (start, end) = (self.rows.start * output_row, self.rows.end * output_row);
         let most = (OUTPUT_BYTES / (channels * block * size_of::<A>())).clamp(1, end - start);
         let mut sums = Scratch::<A>::new(most * channels * block);
-        let mut runs = Runs::default();
+        let mut runs = Runs::new(geo);
         let mut at = start;
         for piece in even_parts(end - start, most) {
             let positions = at..at + piece;

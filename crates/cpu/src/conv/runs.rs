@@ -9,7 +9,9 @@ use super::geometry::Taps;
 
 /// What every position of a piece reads: `Run::a` counts taps × input channels of a group, and
 /// `Run::b` elements of the input.
-#[derive(Default)]
+///
+/// The lists have room for all they get: a list that grows waits for whoever else's list grows, where the C library's
+/// allocator is the program's.
 pub(super) struct Runs {
     runs: Vec<Run>,
     ends: Vec<usize>,
@@ -18,6 +20,12 @@ pub(super) struct Runs {
 }
 
 impl Runs {
+    /// Without any yet.
+    pub fn new(geo: &Geometry) -> Runs {
+        let outer = Vec::with_capacity(2 * outer_taps(geo));
+        Runs { runs: Vec::new(), ends: Vec::new(), outer }
+    }
+
     /// Lists the runs of positions; inputs count from `origin`. With `merge`, taps of the last axis
     /// that follow each other are one run.
     pub fn build(
@@ -33,6 +41,9 @@ impl Runs {
         let last = geo.axes.len() - 1;
         let inner = &geo.axes[last];
         let channels = geo.groups * geo.c_in;
+        let each = outer_taps(geo) * if merge { 1 } else { inner.taps };
+        self.runs.reserve(positions.len() * each);
+        self.ends.reserve(positions.len());
         for position in positions.clone() {
             let column = position % inner.output;
             if column == 0 || position == positions.start {
@@ -92,4 +103,9 @@ impl Runs {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.runs[std::mem::replace(&mut start, end)..end])
     }
+}
+
+/// The taps of all axes but the last.
+pub(super) fn outer_taps(geo: &Geometry) -> usize {
+    geo.axes.iter().rev().skip(1).map(|axis| axis.taps).product()
 }

@@ -19,7 +19,7 @@ use cupola_simd::{
 use super::weights::{WeightTile, Weights};
 use super::{ConvTail, Epilogue, Geometry};
 use crate::memory::Scratch;
-use crate::threads::parallel_for;
+use crate::threads::{even_part, parallel_for};
 
 /// Outputs of a tile along an axis, and the taps.
 const SIDE: usize = 2;
@@ -141,7 +141,7 @@ impl Winograd {
             let task = Task {
                 path: self,
                 geo,
-                rows: block * self.rows..((block + 1) * self.rows).min(all_rows),
+                rows: even_part(all_rows, blocks, block),
                 tiles: &w.tiles[first..first + shares[share]],
                 tail,
             };
@@ -209,7 +209,7 @@ impl<A: Tiled> Task<'_, A> {
         let mut products = Scratch::<A>::new(POINTS * most * widest);
         let zeros = vec![T::default(); geo.c_in];
         let offsets: Vec<usize> = (0..path.tall).map(|m| m * pitch).collect();
-        let (mut from, mut to) = (Vec::new(), Vec::new());
+        let (mut from, mut to) = (Vec::with_capacity(most), Vec::with_capacity(most));
         let mut found_nan = false;
         for g in 0..geo.groups {
             let mut at = 0;

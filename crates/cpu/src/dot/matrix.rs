@@ -15,7 +15,7 @@ use super::{DotProblem, Epilogue, Place, Shared};
 use crate::cache;
 use crate::memory::Scratch;
 use crate::op::Finish;
-use crate::threads::parallel_for;
+use crate::threads::{even_part, parallel_for};
 
 /// Steps of a tile between two passes over the result, at most.
 const DEPTH: usize = 512;
@@ -194,7 +194,7 @@ fn cut(tiles: &[usize], size: usize) -> Vec<Range<usize>> {
 
 fn cut_parts(n: usize, parts: usize) -> Vec<Range<usize>> {
     let parts = parts.clamp(1, n.max(1));
-    (0..parts).map(|i| i * n / parts..(i + 1) * n / parts).collect()
+    (0..parts).map(|i| even_part(n, parts, i)).collect()
 }
 
 /// The left operand.
