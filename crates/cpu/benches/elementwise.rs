@@ -147,6 +147,30 @@ fn gelu(n: usize) -> Body {
     body(&[n], 1, 4, &code)
 }
 
+/// What often follows a product, of a number that stays in the first cache.
+fn activations(n: usize) -> Vec<Case> {
+    let [erf, sigmoid] = [Unary::Erf, Unary::Sigmoid].map(Elementwise::Unary);
+    let minimum = Elementwise::Binary(Binary::Minimum);
+    let case = |name: &str, scalars, code: &[(Elementwise, &[u16])]| {
+        Case::map(&format!("{name} 4K"), body(&[n], 1, scalars, code), vec![dense(&[n])])
+    };
+    vec![
+        case(
+            "hard swish",
+            4,
+            &[(MUL, &[0, 1]), (ADD, &[5, 2]), (MAX, &[6, 4]), (minimum, &[7, 3]), (MUL, &[8, 0])],
+        ),
+        case("swish", 0, &[(sigmoid, &[0]), (MUL, &[0, 1])]),
+        case(
+            "gelu by erf",
+            4,
+            &[(MUL, &[0, 1]), (erf, &[5]), (ADD, &[6, 3]), (MUL, &[7, 0]), (MUL, &[8, 4])],
+        ),
+        case("leaky relu", 1, &[(MUL, &[0, 1]), (MAX, &[0, 2])]),
+        case("scale, shift, relu", 3, &[(MUL, &[0, 1]), (ADD, &[4, 2]), (MAX, &[5, 3])]),
+    ]
+}
+
 /// A step of Adam in place: parameter, gradient and both moments.
 fn adam(n: usize) -> Case {
     let code: [(Elementwise, &[u16]); 13] = [
@@ -216,6 +240,7 @@ fn cases() -> Vec<Case> {
         let name = format!("{} 4K", op.name());
         cases.push(Case::map(&name, body(&[4096], 1, 0, &code), vec![dense(&[4096])]));
     }
+    cases.extend(activations(4096));
     cases
 }
 

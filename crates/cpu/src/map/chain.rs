@@ -54,11 +54,92 @@ impl<T: Copy> Step<T> {
 pub(crate) struct Chain<T> {
     pub from: Other<T>,
     pub steps: Vec<Step<T>>,
+    /// All of its steps, where they are one of those that often come together.
+    gate: Option<Gate<T>>,
 }
 
 impl<T: Copy> Chain<T> {
-    pub fn map<U>(&self, f: impl Fn(T) -> U + Copy) -> Chain<U> {
-        Chain { from: self.from.map(f), steps: self.steps.iter().map(|step| step.map(f)).collect() }
+    /// What it begins with is saved.
+    pub fn new(from: Other<T>, steps: Vec<Step<T>>) -> Chain<T> {
+        let gate = Gate::of(from, &steps);
+        Chain { from, steps, gate }
+    }
+
+    pub fn map<U: Copy>(&self, f: impl Fn(T) -> U + Copy) -> Chain<U> {
+        Chain::new(self.from.map(f), self.steps.iter().map(|step| step.map(f)).collect())
+    }
+}
+
+/// `x * bounded(f(scale * x) + shift) * ratio`: hard swish, swish and GELU. They are loops of their own, since the steps of a
+/// chain cost more than most functions. Numbers are one for all elements, and each result is rounded as it is in steps.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Gate<T> {
+    from: T,
+    form: Form,
+    scale: Option<T>,
+    shift: Option<T>,
+    /// What is at least, and at most; both or none.
+    bounds: Option<[T; 2]>,
+    ratio: Option<T>,
+}
+
+/// The function in a [`Gate`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Form {
+    /// None, and the bounds in this order.
+    AtLeastThenAtMost,
+    AtMostThenAtLeast,
+    /// This one without a shift and a ratio.
+    Sigmoid,
+    Tanh,
+    Erf,
+}
+
+impl<T: Copy> Gate<T> {
+    fn of(from: Other<T>, steps: &[Step<T>]) -> Option<Gate<T>> {
+        let Other::Each(from) = from else { return None };
+        let number = |steps: &mut &[Step<T>], op| match **steps {
+            [Step::Apply(has, Other::One(number), _), ref rest @ ..] if has == op => {
+                *steps = rest;
+                Some(number)
+            }
+            _ => None,
+        };
+        let mut left = steps;
+        let scale = number(&mut left, Binary::Mul);
+        let called = match *left {
+            [Step::Call(Unary::Sigmoid), ..] => Some(Form::Sigmoid),
+            [Step::Call(Unary::Tanh), ..] => Some(Form::Tanh),
+            [Step::Call(Unary::Erf), ..] => Some(Form::Erf),
+            _ => None,
+        };
+        left = &left[usize::from(called.is_some())..];
+        let shift = number(&mut left, Binary::Add);
+        let (form, bounds) = match (called, left) {
+            (Some(form), _) => (form, None),
+            // Where both are equal the number is the result: it is the right one.
+            (
+                None,
+                &[
+                    Step::Apply(first, Other::One(a), false),
+                    Step::Apply(second, Other::One(b), false),
+                    ref rest @ ..,
+                ],
+            ) => {
+                left = rest;
+                match (first, second) {
+                    (Binary::Maximum, Binary::Minimum) => (Form::AtLeastThenAtMost, Some([a, b])),
+                    (Binary::Minimum, Binary::Maximum) => (Form::AtMostThenAtLeast, Some([b, a])),
+                    _ => return None,
+                }
+            }
+            (None, _) => return None,
+        };
+        let [Step::Apply(Binary::Mul, Other::Saved, _), ref rest @ ..] = *left else { return None };
+        left = rest;
+        let ratio = number(&mut left, Binary::Mul);
+        let is_plain = form != Form::Sigmoid || shift.is_none() && ratio.is_none();
+        (left.is_empty() && is_plain).then_some(Gate { from, form, scale, shift, bounds, ratio })
     }
 }
 
@@ -162,6 +243,12 @@ pub(super) struct Rows {
 #[inline(always)]
 unsafe fn each_row<V: Functions>(chain: &Chain<Location>, table: *const *const u8, rows: Rows) {
     let Rows { first, step, count, width } = rows;
+    if let Some(gate) = &chain.gate {
+        let rows = (0..count).map(|row| first.wrapping_add(row * step));
+        // SAFETY: the caller vouches for the addresses.
+        unsafe { gated::<V>(gate, table, rows.map(|row| (row.cast_const(), row)), width) };
+        return;
+    }
     let (whole, left) = (width / V::LANES, width % V::LANES);
     // SAFETY: the caller vouches for the addresses.
     unsafe {
@@ -232,6 +319,10 @@ unsafe fn all<V: Functions, const N: usize>(
     // SAFETY: the caller vouches for the addresses.
     unsafe {
         let address = |location: Location| (*table.add(usize::from(location))).cast::<f32>();
+        if let Some(gate) = &chain.gate {
+            gated::<V>(gate, table, [(address(gate.from), to)], n);
+            return;
+        }
         let mut at = 0;
         while at + N * V::LANES <= n {
             let found = block::<V, N, N>(chain, address, |l| address(l).add(at), (0, V::LANES));
@@ -332,6 +423,60 @@ unsafe fn block<V: Functions, const N: usize, const W: usize>(
             }
         }
         has
+    }
+}
+
+/// A [`Gate`] of `n` elements of each row: from where and to where.
+///
+/// # Safety
+/// As [`all`].
+#[inline(always)]
+unsafe fn gated<V: Functions>(
+    gate: &Gate<Location>,
+    table: *const *const u8,
+    rows: impl IntoIterator<Item = (*const f32, *mut f32)>,
+    n: usize,
+) {
+    // SAFETY: the caller vouches for the addresses.
+    unsafe {
+        // A number that is not there changes nothing: 1 · x, and −0 + x.
+        let or = |location: Option<Location>, other: &'static f32| match location {
+            Some(location) => (*table.add(usize::from(location))).cast::<f32>(),
+            None => other,
+        };
+        let (scale, shift) = (V::splat(or(gate.scale, &1.0)), V::splat(or(gate.shift, &-0.0)));
+        let [low, high] = gate.bounds.map_or([None; 2], |bounds| bounds.map(Some));
+        let (low, high) = (V::splat(or(low, &0.0)), V::splat(or(high, &0.0)));
+        let ratio = V::splat(or(gate.ratio, &1.0));
+        macro_rules! each {
+            (|$x:ident, $scaled:ident| $f:expr) => {
+                for (from, to) in rows {
+                    let mut at = 0;
+                    while at + V::LANES <= n {
+                        let $x = V::load(from.add(at));
+                        let $scaled = $x.mul(scale);
+                        $f.store(to.add(at));
+                        at += V::LANES;
+                    }
+                    if at < n {
+                        let $x = V::load_first(from.add(at), n - at);
+                        let $scaled = $x.mul(scale);
+                        $f.store_first(to.add(at), n - at);
+                    }
+                }
+            };
+        }
+        match gate.form {
+            Form::AtLeastThenAtMost => {
+                each!(|x, y| y.add(shift).maximum(low).minimum(high).mul(x).mul(ratio))
+            }
+            Form::AtMostThenAtLeast => {
+                each!(|x, y| y.add(shift).minimum(high).maximum(low).mul(x).mul(ratio))
+            }
+            Form::Sigmoid => each!(|x, y| y.sigmoid().mul(x)),
+            Form::Tanh => each!(|x, y| y.tanh().add(shift).mul(x).mul(ratio)),
+            Form::Erf => each!(|x, y| y.erf().add(shift).mul(x).mul(ratio)),
+        }
     }
 }
 

@@ -426,27 +426,28 @@ impl<'a> Build<'a> {
             }
         };
         let mut has = self.loops[members[0]].from[0];
-        let mut chain = Chain { from: operand(has), steps: Vec::new() };
-        let mut saved = None;
+        let (start, mut steps) = (operand(has), Vec::new());
+        // What a chain begins with is saved.
+        let mut saved = Some(has);
         for (i, &m) in members.iter().enumerate() {
             let RegLoop { op, from, to, .. } = &self.loops[m];
             if i > 0 && readers[has].len() == 2 {
                 saved = Some(has);
-                chain.steps.push(Step::Save);
+                steps.push(Step::Save);
             }
             match *op {
-                Some(Simple::Unary(op)) => chain.steps.push(Step::Call(op)),
+                Some(Simple::Unary(op)) => steps.push(Step::Call(op)),
                 Some(Simple::Binary(op)) => {
                     let is_left = has == from[1] && has != from[0];
                     let other = if is_left { from[0] } else { from[1] };
                     let other = if saved == Some(other) { Other::Saved } else { operand(other) };
-                    chain.steps.push(Step::Apply(op, other, is_left));
+                    steps.push(Step::Apply(op, other, is_left));
                 }
                 None => {}
             }
             has = *to;
         }
-        RegLoop { run: RegRun::Chain(chain), op: None, to: has, from }
+        RegLoop { run: RegRun::Chain(Chain::new(start, steps)), op: None, to: has, from }
     }
 
     /// Whether the register has the same float for all elements of a tile.
