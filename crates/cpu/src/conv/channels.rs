@@ -228,29 +228,29 @@ impl Channels {
                 wide = Scratch::<T::Acc>::new(range.len());
                 wide.as_mut_ptr()
             };
-            let first_row = rows.start * geo.axes[0].stride as usize;
             let copy;
-            let (base, steps) = match (direct, &whole) {
+            let (base, steps, strides) = match (direct, &whole) {
                 (Some(x), _) => {
                     let sizes: Vec<usize> = geo.axes.iter().map(|a| a.input).collect();
                     let steps = pitches(&sizes, geo.groups * geo.c_in);
+                    let pairs = || geo.axes.iter().zip(&steps);
+                    let strides: Vec<usize> =
+                        pairs().map(|(axis, step)| axis.stride as usize * step).collect();
                     // Where nothing falls outside, padding is zero or negative.
-                    let mut from = n * image + first_row * steps[0];
-                    for (axis, step) in geo.axes.iter().zip(&steps) {
-                        from += axis.pad.unsigned_abs() * step;
-                    }
-                    (x[from.min(x.len())..].as_ptr(), steps)
+                    let pads = pairs().map(|(axis, step)| axis.pad.unsigned_abs() * step);
+                    let from = n * image + rows.start * strides[0] + pads.sum::<usize>();
+                    (x[from.min(x.len())..].as_ptr(), steps, strides)
                 }
                 (None, Some((padded, images))) => {
-                    let from = n * padded.len() + first_row * padded.pitches[0];
-                    (images[from..].as_ptr(), padded.pitches.clone())
+                    let from = n * padded.len() + rows.start * padded.strides[0];
+                    (images[from..].as_ptr(), padded.pitches.clone(), padded.strides.clone())
                 }
                 (None, None) => {
                     let padded = Padded::new(geo, rows.clone(), self.pitch);
                     let mut to = Scratch::new(padded.len());
                     padded.fill(geo, &x[n * image..][..image], &mut to);
                     copy = to;
-                    (copy.as_ptr(), padded.pitches)
+                    (copy.as_ptr(), padded.pitches, padded.strides)
                 }
             };
             // Finished while it is at hand.
@@ -260,7 +260,7 @@ impl Channels {
                     f(range.start + part.start..range.start + part.end);
                 }
             });
-            self.rows(geo, w, tiles, &rows, base, &steps, sums, &tail, finish);
+            self.rows(geo, w, tiles, &rows, base, [&steps, &strides], sums, &tail, finish);
             if !is_wide && let (Some(one), Some(other)) = (tiles.first(), tiles.last()) {
                 let end = (other.channel + other.width).min(geo.c_out);
                 // Where groups are, every task has all channels.
@@ -324,7 +324,7 @@ impl Channels {
     }
 
     /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window
-    /// starts. `tail` has a bias that is spread. What is done is given to `finish`, as elements from the first one's on.
+    /// starts, and along each axis input positions are `steps` apart and windows `strides`. `tail` has a bias that is spread. What is done is given to `finish`, as elements from the first one's on.
     #[allow(clippy::too_many_arguments)]
     fn rows<T: Tiled>(
         &self,
@@ -333,7 +333,7 @@ impl Channels {
         tiles: &[WeightTile],
         rows: &Range<usize>,
         base: *const T,
-        steps: &[usize],
+        [steps, strides]: [&[usize]; 2],
         sums: *mut T,
         tail: &ConvTail<'_, T>,
         finish: Option<impl Fn(Range<usize>)>,
@@ -347,7 +347,7 @@ impl Channels {
             let below: usize = geo.axes[1..last].iter().map(|a| a.output).product();
             (below, rows.len() * below, inner.output)
         };
-        let column = inner.stride as usize * steps[last];
+        let column = strides[last];
         let mut lanes = [0; MAX_VECTORS];
         lanes.iter_mut().enumerate().for_each(|(v, l)| *l = v * self.lanes);
         let channels = geo.groups * geo.c_out;
@@ -369,7 +369,7 @@ impl Channels {
         let (mut outer, mut finished) = (0, 0);
         while outer < count {
             let row = if last == 0 { 0 } else { outer + rows.start * below };
-            let start = self.start(geo, row, rows.start, steps);
+            let start = self.start(geo, row, rows.start, strides);
             self.runs(geo, row, steps, &mut runs);
             // Rows that read alike lie one after the other, and their positions make whole tiles.
             let alike = (1..count - outer)
@@ -378,7 +378,7 @@ impl Channels {
             let all = 1 + alike;
             offsets.clear();
             for r in 0..all {
-                let at = self.start(geo, row + r, rows.start, steps) - start;
+                let at = self.start(geo, row + r, rows.start, strides) - start;
                 offsets.extend((0..columns).map(|c| at + c * column));
             }
             parts.clear();
@@ -449,12 +449,12 @@ impl Channels {
 
     /// Where the window of an output row's first position starts, where that of row `first` of the first axis
     /// is at 0.
-    fn start(&self, geo: &Geometry, mut row: usize, first: usize, steps: &[usize]) -> usize {
+    fn start(&self, geo: &Geometry, mut row: usize, first: usize, strides: &[usize]) -> usize {
         let mut start = 0;
         for (d, axis) in geo.axes.iter().enumerate().rev().skip(1) {
             let o = row % axis.output;
             row /= axis.output;
-            start += (o - if d == 0 { first } else { 0 }) * axis.stride as usize * steps[d];
+            start += (o - if d == 0 { first } else { 0 }) * strides[d];
         }
         start
     }

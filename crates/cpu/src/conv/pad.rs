@@ -5,6 +5,7 @@ use std::ops::Range;
 use cupola_simd::Element;
 
 use super::Geometry;
+use super::geometry::Axis;
 
 /// What the output rows `rows` of the first axis read of an image, zeros included.
 #[derive(Clone, Debug)]
@@ -13,24 +14,33 @@ pub(super) struct Padded {
     extents: Vec<usize>,
     /// Elements from one position to the next along each axis.
     pub pitches: Vec<usize>,
+    /// Elements from what one output meets to what the next does along each axis.
+    pub strides: Vec<usize>,
     /// The dilated input position that comes first.
     origins: Vec<isize>,
+    /// From one position to the next, in the image: more than one where a single tap leaves some out.
+    steps: Vec<usize>,
 }
 
 impl Padded {
     /// With positions of the last axis `pitch` elements apart, at least the channels.
     pub fn new(geo: &Geometry, rows: Range<usize>, pitch: usize) -> Padded {
-        let mut padded = Padded { extents: vec![], pitches: vec![], origins: vec![] };
+        let (mut extents, mut origins, mut steps) = (vec![], vec![], vec![]);
         for (d, axis) in geo.axes.iter().enumerate() {
             let outputs = if d == 0 { rows.clone() } else { 0..axis.output };
-            let reach = (outputs.len() as isize - 1).max(0) * axis.stride
+            let leaves_out = axis.taps == 1 && axis.input_dilation == 1;
+            let (step, stride) = if leaves_out { (axis.stride, 1) } else { (1, axis.stride) };
+            let reach = (outputs.len() as isize - 1).max(0) * stride
                 + (axis.taps as isize - 1).max(0) * axis.dilation
                 + 1;
-            padded.extents.push(reach as usize);
-            padded.origins.push(outputs.start as isize * axis.stride - axis.pad);
+            extents.push(reach as usize);
+            origins.push(outputs.start as isize * axis.stride - axis.pad);
+            steps.push(step as usize);
         }
-        padded.pitches = pitches(&padded.extents, pitch);
-        padded
+        let pitches = pitches(&extents, pitch);
+        let stride = |(d, axis): (usize, &Axis)| pitches[d] * (axis.stride as usize / steps[d]);
+        let strides = geo.axes.iter().enumerate().map(stride).collect();
+        Padded { extents, pitches, strides, origins, steps }
     }
 
     pub fn len(&self) -> usize {
@@ -41,7 +51,7 @@ impl Padded {
     pub fn part(&self, positions: Range<usize>) -> Padded {
         let mut part = self.clone();
         part.extents[0] = positions.len();
-        part.origins[0] += positions.start as isize;
+        part.origins[0] += (positions.start * self.steps[0]) as isize;
         part
     }
 
@@ -52,7 +62,6 @@ impl Padded {
 
     /// Fills `to` from an image.
     pub fn fill<T: Element>(&self, geo: &Geometry, image: &[T], to: &mut [T::Acc]) {
-        to.fill(T::Acc::default());
         let sizes: Vec<usize> = geo.axes.iter().map(|a| a.input).collect();
         let from = pitches(&sizes, geo.groups * geo.c_in);
         self.fill_axis(geo, 0, &from, image, to);
@@ -67,23 +76,35 @@ impl Padded {
         to: &mut [T::Acc],
     ) {
         let axis = &geo.axes[d];
-        let (origin, step) = (self.origins[d], axis.input_dilation);
-        let first = origin.max(0).div_euclid(step) + isize::from(origin.max(0) % step != 0);
-        let end = (origin + self.extents[d] as isize - 1).div_euclid(step) + 1;
-        let inputs = first as usize..end.clamp(first, (axis.input as isize).max(first)) as usize;
-        let at = |i: usize| (i as isize * step - origin) as usize * self.pitches[d];
-        if d + 1 < geo.axes.len() {
-            for i in inputs {
-                let to = &mut to[at(i)..][..self.pitches[d]];
-                self.fill_axis(geo, d + 1, from, &image[i * from[d]..][..from[d]], to);
-            }
-        } else if step == 1 && self.pitches[d] == from[d] && !inputs.is_empty() {
-            let part = &image[inputs.start * from[d]..inputs.end * from[d]];
-            T::widen(part, &mut to[at(inputs.start)..][..part.len()]);
+        let (origin, dilation) = (self.origins[d], axis.input_dilation as usize);
+        let (step, pitch, len) =
+            (self.steps[d], self.pitches[d], self.extents[d] * self.pitches[d]);
+        // The first position that has an input, of which one or the other are so far apart.
+        let before = origin.min(0).unsigned_abs();
+        let skipped = origin.max(0) as usize;
+        let first = before.div_ceil(step) + skipped.next_multiple_of(dilation) - skipped;
+        let input = (origin + (first * step) as isize) as usize / dilation;
+        let there = axis.input.saturating_sub(input).div_ceil(step);
+        let count = self.extents[d].saturating_sub(first).div_ceil(dilation).min(there);
+        // Zeros are what no input comes to: nothing else is written twice.
+        if dilation > 1 || count == 0 {
+            to[..len].fill(T::Acc::default());
         } else {
-            for i in inputs {
-                let part = &image[i * from[d]..][..from[d]];
-                T::widen(part, &mut to[at(i)..][..part.len()]);
+            to[..first * pitch].fill(T::Acc::default());
+            to[(first + count) * pitch..len].fill(T::Acc::default());
+        }
+        let is_last = d + 1 == geo.axes.len();
+        if is_last && (step, dilation, pitch) == (1, 1, from[d]) && count > 0 {
+            let part = &image[input * pitch..][..count * pitch];
+            return T::widen(part, &mut to[first * pitch..][..part.len()]);
+        }
+        for i in 0..count {
+            let part = &image[(input + i * step) * from[d]..][..from[d]];
+            let to =
+                &mut to[(first + i * dilation) * pitch..][..if is_last { from[d] } else { pitch }];
+            match is_last {
+                true => T::widen(part, to),
+                false => self.fill_axis(geo, d + 1, from, part, to),
             }
         }
     }

@@ -172,7 +172,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         let (patches, split) =
             if patch_lanes { (as_lanes, by_patch) } else { (as_rows, by_channel) };
         let (blocks, sums) = blocks(geo.groups, &split, set.lanes, patch_lanes);
-        let x_step = inner.stride as usize * geo.groups * geo.c_in;
+        let x_step = Padded::new(geo, 0..1, geo.groups * geo.c_in).strides[geo.axes.len() - 1];
         let vectors = split.vectors.first().map_or(1, |v| v * set.lanes);
         let touched = if patch_lanes { vectors.min(x_step) } else { vectors + x_step };
         let (slab, images) = pass(geo, PASS_BYTES / (touched * size_of::<A>()).max(1));
@@ -307,7 +307,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
     fn runs(&self, taps: &[usize], images: usize, rows: Range<usize>, runs: &mut Vec<Run>) {
         let geo = self.geo;
         let last = geo.axes.len() - 1;
-        let pitches = &self.unit.padded.pitches;
+        let strides = &self.unit.padded.strides;
         runs.clear();
         let (outer, len) = if last == 0 {
             (0..1, rows.len())
@@ -324,7 +324,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
                 for d in (0..last).rev() {
                     let o = rest % geo.axes[d].output - if d == 0 { rows.start } else { 0 };
                     rest /= geo.axes[d].output;
-                    x += o * geo.axes[d].stride as usize * pitches[d];
+                    x += o * strides[d];
                 }
                 let dy = i * self.unit.positions + (row - outer.start) * len;
                 let (a, b) = if self.patch_lanes { (dy, x) } else { (x, dy) };
@@ -348,8 +348,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
     fn multiply(&self, block: &Block, x: &[A], dy: &[A], runs: &[Run], sums: *mut A, add: bool) {
         let geo = self.geo;
         let (m, v) = (block.rows.len(), block.vectors.len());
-        let stride = geo.axes[geo.axes.len() - 1].stride as usize;
-        let x_step = stride * geo.groups * geo.c_in;
+        let x_step = self.unit.padded.strides[geo.axes.len() - 1];
         let x = x[block.group * geo.c_in..].as_ptr();
         let dy_tile = &self.dy_tiles[block.dy];
         let dy = dy[dy_tile.start * self.images * self.unit.positions..].as_ptr();
