@@ -323,8 +323,9 @@ impl Channels {
         Some((padded, images))
     }
 
-    /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window
-    /// starts, and along each axis input positions are `steps` apart and windows `strides`. `tail` has a bias that is spread. What is done is given to `finish`, as elements from the first one's on.
+    /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window starts. Along
+    /// each axis input positions are `steps` apart, and windows `strides`. `tail` has a bias that is spread. What is done is
+    /// given to `finish`, as elements from the first one's on.
     #[allow(clippy::too_many_arguments)]
     fn rows<T: Tiled>(
         &self,

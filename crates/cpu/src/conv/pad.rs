@@ -79,7 +79,7 @@ impl Padded {
         let (origin, dilation) = (self.origins[d], axis.input_dilation as usize);
         let (step, pitch, len) =
             (self.steps[d], self.pitches[d], self.extents[d] * self.pitches[d]);
-        // The first position that has an input, of which one or the other are so far apart.
+        // The first position that has an input. From there on inputs are `step` apart, and positions `dilation`.
         let before = origin.min(0).unsigned_abs();
         let skipped = origin.max(0) as usize;
         let first = before.div_ceil(step) + skipped.next_multiple_of(dilation) - skipped;
