@@ -100,11 +100,10 @@ impl Padded {
         }
         for i in 0..count {
             let part = &image[(input + i * step) * from[d]..][..from[d]];
-            let to =
-                &mut to[(first + i * dilation) * pitch..][..if is_last { from[d] } else { pitch }];
+            let to = &mut to[(first + i * dilation) * pitch..];
             match is_last {
-                true => T::widen(part, to),
-                false => self.fill_axis(geo, d + 1, from, part, to),
+                true => T::widen(part, &mut to[..part.len()]),
+                false => self.fill_axis(geo, d + 1, from, part, &mut to[..pitch]),
             }
         }
     }

@@ -333,8 +333,8 @@ fn chains_are_functions_of<A: Arch>() {
                 (random.below(ops.len()), args)
             })
             .collect();
-        // What often comes together: the product with a sigmoid, or with what a number times another plus a third is
-        // between two.
+        // What often comes together: the product with a sigmoid, with what a number times another plus a third is
+        // between two, or with a function of it plus a number.
         let at = |op: Elementwise| ops.iter().position(|&o| o == op).unwrap();
         let (mul, add) = (at(Elementwise::Binary(Mul)), at(Elementwise::Binary(Add)));
         let bounds = [Maximum, Minimum].map(|op| at(Elementwise::Binary(op)));
@@ -354,6 +354,14 @@ fn chains_are_functions_of<A: Arch>() {
                 let gate = then(bounds[random.below(2)], [gate, 3]);
                 let gate = then(bounds[random.below(2)], [gate, 3]);
                 then(mul, [gate, x]);
+            }
+            2 => {
+                let function = [Tanh, Erf][random.below(2)];
+                let gate = then(mul, [x, 3]);
+                let gate = then(at(Elementwise::Unary(function)), [gate, gate]);
+                let gate = then(add, [gate, 3]);
+                let gate = then(mul, [gate, x]);
+                then(mul, [gate, 3]);
             }
             _ => {}
         }
