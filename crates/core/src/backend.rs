@@ -105,7 +105,7 @@ pub trait Backend: Send + Sync {
     /// device ([`Fails::Late`]) is nobody's error.
     fn forget_faults(&self) {}
 
-    /// An error where there is no room at once for pieces of so many bytes, which a step needs besides its operands
+    /// An error where there is no room at once for pieces of so many bytes, which a step finds itself
     /// ([`Executable::own`]).
     fn expect(&self, pieces: &[usize]) -> Result<()> {
         let _ = pieces;
@@ -146,11 +146,17 @@ pub trait Executable: Any + Send + Sync {
         Fails::Anywhere
     }
 
-    /// The pieces of memory, in bytes, that a run needs at most at once besides its operands, where it does not
+    /// The pieces of memory, in bytes, that a run finds at most at once besides what it is given, where it does not
     /// [fail](Executable::fails) for want of them: a plan looks whether they are there before it runs
     /// ([`Backend::expect`]).
     fn own(&self) -> Vec<usize> {
         Vec::new()
+    }
+
+    /// Bytes of memory that a run is to be given for its own use while it runs ([`Args::scratch`]): a plan has it where
+    /// nothing else lies at that time.
+    fn scratch(&self) -> usize {
+        0
     }
 
     /// About how much memory of the host it holds.
@@ -192,6 +198,9 @@ pub struct Args<'a> {
     pub outputs: &'a [Region<'a>],
     /// The values of the segment's scalars, each already of its dtype: the element's bytes.
     pub scalars: &'a [[u8; 8]],
+    /// Memory of at least [`Executable::scratch`] bytes, in which nothing is kept. Without it the executable finds
+    /// some itself.
+    pub scratch: Option<&'a Buffer>,
 }
 
 /// A place in a buffer.

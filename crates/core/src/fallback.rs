@@ -191,6 +191,7 @@ impl Executable for OnHost {
             inputs: &regions(&inputs, &self.inputs),
             outputs: &regions(&outputs, &self.outputs),
             scalars: args.scalars,
+            scratch: None,
         })?;
         LAST.set(begun.map(|begun| (begun, begun.elapsed())));
         let device = backend(self.device)?;

@@ -225,6 +225,11 @@ impl Buffer {
         Arc::strong_count(&self.memory) == 1 && !self.is_lent()
     }
 
+    /// Where the memory is known to all that share it, and how many these are.
+    pub(crate) fn shared(&self) -> (*const (), usize) {
+        (Arc::as_ptr(&self.memory).cast(), Arc::strong_count(&self.memory))
+    }
+
     /// Whether both share one memory.
     pub fn same(&self, other: &Buffer) -> bool {
         Arc::ptr_eq(&self.memory, &other.memory)

@@ -114,7 +114,8 @@ impl Case {
         }
         let inputs: Vec<_> = inputs.iter().map(region).collect();
         let outputs: Vec<_> = outputs.iter().map(region).collect();
-        let args = Args { inputs: &inputs, outputs: &outputs, scalars: &self.scalars };
+        let args =
+            Args { inputs: &inputs, outputs: &outputs, scalars: &self.scalars, scratch: None };
         let repeats = ((1 << 20) / self.bytes.max(1)).max(1);
         let (mut best, start) = (f64::INFINITY, Instant::now());
         for round in 0.. {

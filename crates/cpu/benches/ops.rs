@@ -65,7 +65,7 @@ fn run_kernel(op: Op, kernel: Kernel, inputs: &[(Aval, &Buffer)]) -> f64 {
     let space = cpu.alloc(outputs[0].bytes()).expect("memory for the output");
     let inputs: Vec<_> = inputs.iter().map(|(_, buffer)| Region { buffer, offset: 0 }).collect();
     let outputs = [Region { buffer: &space, offset: 0 }];
-    let args = Args { inputs: &inputs, outputs: &outputs, scalars: &[] };
+    let args = Args { inputs: &inputs, outputs: &outputs, scalars: &[], scratch: None };
     time(0.5, || executable.run(&args).expect("a run"))
 }
 

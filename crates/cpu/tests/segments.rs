@@ -57,7 +57,7 @@ fn a_program_may_write_over_its_input() {
     let (a, b) = (cpu.upload(&bytes(&x)).unwrap(), cpu.upload(&bytes(&y)).unwrap());
     let regions = [Region { buffer: &a, offset: 0 }, Region { buffer: &b, offset: 0 }];
     let scalars = [Scalar::Float(2.0).to_element(DType::F32)];
-    let args = Args { inputs: &regions, outputs: &regions[..1], scalars: &scalars };
+    let args = Args { inputs: &regions, outputs: &regions[..1], scalars: &scalars, scratch: None };
     cpu.prepare(&map).unwrap().run(&args).unwrap();
     let want: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x * 2.0 + y).collect();
     assert_eq!(a.host().unwrap(), bytes(&want));
@@ -78,6 +78,7 @@ fn operands_that_leave_their_buffers_are_errors() {
             inputs: &[Region { buffer: &from, offset }],
             outputs: &[Region { buffer: &to, offset: out }],
             scalars: &[],
+            scratch: None,
         };
         cpu.prepare(&segment).unwrap().run(&args)
     };
@@ -98,8 +99,12 @@ fn operands_that_leave_their_buffers_are_errors() {
         assert!(error.contains("reaches from byte"), "{strides:?} {offset} {out}: {error}");
     }
     let segment = segment(map.clone(), vec![x.clone()], aval.clone());
-    let error =
-        cpu.prepare(&segment).unwrap().run(&Args { inputs: &[], outputs: &[], scalars: &[] });
+    let error = cpu.prepare(&segment).unwrap().run(&Args {
+        inputs: &[],
+        outputs: &[],
+        scalars: &[],
+        scratch: None,
+    });
     assert!(error.is_err());
 }
 

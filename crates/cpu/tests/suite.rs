@@ -29,7 +29,8 @@ inventory::submit! {
     }
 }
 
-/// A kernel that runs with one thread and with all, in memory with room around each output.
+/// A kernel that runs with one thread and with all, in memory with room around each output. It spoils the memory that
+/// it is given for its own use.
 struct Twice {
     kernel: Arc<dyn Executable>,
     outputs: Vec<Operand>,
@@ -42,7 +43,28 @@ impl Executable for Twice {
         self.kernel.fails()
     }
 
+    fn scratch(&self) -> usize {
+        // So much that it has a room of the plan.
+        self.outputs.iter().map(|o| o.aval.bytes()).sum::<usize>().max(5000)
+    }
+
     fn run(&self, args: &Args<'_>) -> Result<()> {
+        self.spoil(args)?;
+        self.run_twice(args)?;
+        self.spoil(args)
+    }
+}
+
+impl Twice {
+    /// Writes all over the memory that is there for its own use.
+    fn spoil(&self, args: &Args<'_>) -> Result<()> {
+        let given = args.scratch.filter(|given| given.bytes() >= self.scratch());
+        let given =
+            given.ok_or_else(|| Error::User("a step was given too little memory".into()))?;
+        Cpu::new().write(given, 0, &vec![0xa5; given.bytes()])
+    }
+
+    fn run_twice(&self, args: &Args<'_>) -> Result<()> {
         let dense = self.outputs.iter().all(|o| *o == Operand::contiguous(&o.aval));
         let in_place =
             args.inputs.iter().any(|i| args.outputs.iter().any(|o| o.buffer.same(i.buffer)));
@@ -62,9 +84,7 @@ impl Executable for Twice {
         }
         Ok(())
     }
-}
 
-impl Twice {
     /// The bytes of each output.
     fn run_apart(&self, args: &Args<'_>) -> Result<Vec<Vec<u8>>> {
         let cpu = Cpu::new();
@@ -73,7 +93,7 @@ impl Twice {
             .collect::<Result<_>>()?;
         let regions: Vec<Region<'_>> =
             spaces.iter().map(|buffer| Region { buffer, offset: self.lead as isize }).collect();
-        self.kernel.run(&Args { inputs: args.inputs, outputs: &regions, scalars: args.scalars })?;
+        self.kernel.run(&Args { outputs: &regions, ..*args })?;
         (self.outputs.iter().zip(&spaces))
             .map(|(o, space)| {
                 let (bytes, lead) = (o.aval.bytes(), self.lead * o.aval.dtype.size());

@@ -3,11 +3,14 @@
 
 #![cfg(feature = "wgpu")]
 
-use cupola::backend::{Args, Backend, Buffer, Kernel, Operand, Region, Segment, devices_of};
+use cupola::backend::{
+    Args, Backend, Buffer, Kernel, Operand, Region, Segment, backend, devices_of,
+};
 use cupola::backend::{Body, Instr};
 use cupola::device::{DeviceKind, Stream, with_stream};
 use cupola::prim::{ArgReduce, Binary, Compare, Dot, Elementwise, KernelOp, ReduceKind};
-use cupola::{Array, Aval, DType, Device, Error, Result, Shape, ops};
+use cupola::transform::grad;
+use cupola::{Array, Aval, DType, Device, Error, Result, Shape, eval, ops};
 use cupola_gpu::wgpu::{Restrictions, Transfers, Wgpu};
 
 fn device() -> Option<Device> {
@@ -49,7 +52,7 @@ fn region(buffer: &Buffer) -> Region<'_> {
 fn run(gpu: &Wgpu, segment: &Segment, input: &[u8]) -> Result<Vec<u8>> {
     let size = |o: &Operand| o.aval.shape.size() * o.aval.dtype.size();
     let (x, y) = (gpu.upload(input)?, gpu.alloc(size(&segment.outputs[0]))?);
-    let args = Args { inputs: &[region(&x)], outputs: &[region(&y)], scalars: &[] };
+    let args = Args { inputs: &[region(&x)], outputs: &[region(&y)], scalars: &[], scratch: None };
     gpu.prepare(segment)?.run(&args)?;
     let mut out = vec![0; y.bytes()];
     gpu.download(&y, 0, &mut out)?;
@@ -165,6 +168,7 @@ fn products_in_vectors_are_what_they_are_one_by_one() -> Result<()> {
                         inputs: &[region(&a, offsets[0]), region(&b, offsets[1])],
                         outputs: &[region(&result, 0)],
                         scalars: &[],
+                        scratch: None,
                     })?;
                     gpu.download(&result, 0, &mut out)?;
                     Ok(out)
@@ -226,6 +230,7 @@ fn fours_are_what_ones_are() -> Result<()> {
                         inputs: &[region(&x), region(&y)],
                         outputs: &[region(&sum), region(&above)],
                         scalars: &[],
+                        scratch: None,
                     })?;
                     let read = |buffer: &Buffer, size: usize| -> Result<Vec<u8>> {
                         let mut out = vec![0; buffer.bytes()];
@@ -287,7 +292,12 @@ fn on_unified_memory_nothing_is_staged() -> Result<()> {
         let mut own = bytes.clone();
         own[0] = turn;
         let (from, to) = (gpu.upload(&own)?, gpu.alloc(own.len())?);
-        copy.run(&Args { inputs: &[region(&from)], outputs: &[region(&to)], scalars: &[] })?;
+        copy.run(&Args {
+            inputs: &[region(&from)],
+            outputs: &[region(&to)],
+            scalars: &[],
+            scratch: None,
+        })?;
         results.push(to);
     }
     for (turn, result) in results.iter().enumerate() {
@@ -323,6 +333,7 @@ fn memory_that_launches_still_read_is_not_overwritten() -> Result<()> {
                     inputs: &[region(&from)],
                     outputs: &[region(&to)],
                     scalars: &[],
+                    scratch: None,
                 })?;
                 results.push((own, to));
             }
@@ -347,6 +358,45 @@ fn memory_that_launches_still_read_is_not_overwritten() -> Result<()> {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         })
+    })
+}
+
+/// An optimiser's step: a gradient is there until its weights are new, not until all are.
+#[test]
+fn new_weights_lie_where_the_old_ones_did() -> Result<()> {
+    let Some(device) = device() else { return Ok(()) };
+    let gpu = backend(device)?;
+    with_stream(Stream::of(device), || {
+        let ones = |shape: &[usize], x: f32| ops::full(shape, x, DType::F32);
+        let x = ones(&[4, 512], 1.0)?;
+        let loss = |weights: &[Array]| -> Result<Vec<Array>> {
+            let mut y = x.clone();
+            for w in weights {
+                y = ops::tanh(&ops::matmul(&y, w)?)?;
+            }
+            Ok(vec![ops::sum(&ops::square(&y)?, (), false)?])
+        };
+        let some = |x: f32| (0..12).map(|_| ones(&[512, 512], x)).collect::<Result<Vec<_>>>();
+        let (mut weights, mut means, mut squares) = (some(0.003)?, some(0.0)?, some(1.0)?);
+        let numbers: Vec<usize> = (0..weights.len()).collect();
+        for turn in 0..3 {
+            gpu.synchronize()?;
+            let before = gpu.memory().active;
+            gpu.set_peak(0);
+            let slopes = grad(loss, &numbers)(&weights)?;
+            for (at, slope) in slopes.into_iter().enumerate() {
+                means[at] = &(&means[at] * 0.9) + &(&slope * 0.1);
+                squares[at] = &(&squares[at] * 0.9) + &(&ops::square(&slope)? * 0.1);
+                weights[at] = &weights[at] - &(&(&means[at] / &ops::sqrt(&squares[at])?) * 1e-3);
+            }
+            eval(&[&weights[..], &means, &squares].concat())?;
+            // At first all elements of an array are one.
+            let more = (gpu.memory().peak - before) as f64 / f64::from(1 << 20);
+            assert!(turn == 0 || more < 4.0, "{more} MiB more than what is kept");
+        }
+        let first = weights[0].to_vec::<f32>()?;
+        assert!(first.iter().all(|&w| w < 0.003 && w > 0.0), "{first:?}");
+        Ok(())
     })
 }
 

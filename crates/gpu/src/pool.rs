@@ -15,11 +15,11 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// The size that is really allocated for `bytes`: a multiple of a quarter of the power of two
-    /// below, so that at most a fifth is lost and sizes meet again.
+    /// The size that is really allocated for `bytes`: a multiple of an eighth of the power of two
+    /// below, so that at most a ninth is lost and sizes meet again.
     pub fn of(self, bytes: usize) -> usize {
         let bytes = bytes.clamp(self.least, 1 << 62);
-        let step = (bytes.next_power_of_two() / 8).clamp(self.least, self.step);
+        let step = (bytes.next_power_of_two() / 16).clamp(self.least, self.step);
         bytes.div_ceil(step) * step
     }
 }
@@ -137,7 +137,7 @@ mod tests {
             for bytes in [0, 1, 511, 513, 5000, 1 << 20, (1 << 20) + 1, (3 << 30) + 7] {
                 let size = classes.of(bytes);
                 let least = classes.least;
-                assert!(size >= bytes && size <= bytes.max(least) + (bytes / 4).max(least));
+                assert!(size >= bytes && size <= bytes.max(least) + (bytes / 8).max(least));
                 assert_eq!(classes.of(size), size);
             }
         }

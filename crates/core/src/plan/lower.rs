@@ -15,7 +15,7 @@ use super::fuse::{
 use super::order::order;
 use super::prepared::{Prepared, prepare};
 use super::rooms::note_rooms;
-use super::{Access, LateCheck, OutputSpec, Parameters, Plan, SlotSpec, Step};
+use super::{Access, LateCheck, OutputSpec, Parameters, Plan, ScratchSpec, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
 use crate::dtype::DType;
@@ -63,7 +63,7 @@ impl Drafted {
     /// What group number `index` does.
     pub fn of<'a>(fusion: &Fusion<'a>, index: usize, group: &Group<'a>) -> Drafted {
         let draft = Draft::of(fusion, index, group);
-        let aliases = draft.aliases();
+        let aliases = draft.aliases(fusion);
         let Draft { segment, inputs, outputs, scalars } = draft;
         Drafted { segment, operands: Operands { inputs, outputs, scalars, aliases } }
     }
@@ -122,8 +122,13 @@ pub(super) fn finish(
     leaves: usize,
     backend: &dyn Backend,
 ) -> Plan {
-    let rooms = note_rooms(&steps, &mut slots, leaves);
     let executables: Vec<_> = steps.iter().map(|step| step.prepared.executable.clone()).collect();
+    let wanted = executables.iter().map(|executable| executable.scratch()).enumerate();
+    let mut scratch: Vec<ScratchSpec> = wanted
+        .filter(|&(_, bytes)| bytes > 0)
+        .map(|(step, bytes)| ScratchSpec { step, bytes, room: None })
+        .collect();
+    let rooms = note_rooms(&steps, &mut slots, &mut scratch, leaves);
     let sequence = backend.sequence(&executables);
     let (risks, late) = risks(&steps);
     // The first step that may overwrite a leaf: what can fail is done by then, or fails before it
@@ -142,6 +147,7 @@ pub(super) fn finish(
         outputs,
         slots,
         rooms,
+        scratch,
         leaves,
         point_of_no_return,
         own,
@@ -536,10 +542,17 @@ impl Draft {
         }
     }
 
-    /// Which outputs may take the memory of which inputs, if those die here.
-    fn aliases(&self) -> SmallVec<[(u16, u16); 2]> {
+    /// Which outputs may take the memory of which inputs, if those die here; of several that an output may take, the
+    /// first that does.
+    ///
+    /// What the plan gives takes the memory of a leaf before that of what the plan made: new weights that of the old
+    /// ones, and the gradients of all weights lie where there is room for a while.
+    fn aliases(&self, fusion: &Fusion<'_>) -> SmallVec<[(u16, u16); 2]> {
+        let info = |access: &Access| &fusion.slots[access.slot as usize];
+        let is_leaf = |input: usize| info(&self.inputs[input]).group == 0;
+        let is_given = |output: usize| info(&self.outputs[output]).uses.contains(&Use::Output);
         let mut pairs: SmallVec<[(u16, u16); 2]> = SmallVec::new();
-        for output in 0..self.outputs.len() {
+        let mut pair = |output: usize, may: &dyn Fn(usize) -> bool| {
             let fits = |input: &usize| {
                 let slot = self.inputs[*input].slot;
                 let alone = self.inputs.iter().filter(|a| a.slot == slot).count() == 1;
@@ -547,12 +560,17 @@ impl Draft {
                 let fresh = self.outputs[output].offset == Default::default()
                     && self.inputs[*input].offset == Default::default();
                 let free = pairs.iter().all(|p| usize::from(p.1) != *input);
-                alone && free && fresh && self.segment.may_alias(output, *input)
+                alone && free && fresh && may(*input) && self.segment.may_alias(output, *input)
             };
             if let Some(input) = (0..self.inputs.len()).find(fits) {
                 pairs.push((output as u16, input as u16));
             }
-        }
+        };
+        let (given, inner): (SmallVec<[usize; 8]>, SmallVec<[usize; 8]>) =
+            (0..self.outputs.len()).partition(|&output| is_given(output));
+        given.iter().for_each(|&output| pair(output, &is_leaf));
+        given.iter().for_each(|&output| pair(output, &|input| !is_leaf(input)));
+        inner.iter().for_each(|&output| pair(output, &|_| true));
         pairs
     }
 }

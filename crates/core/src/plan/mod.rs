@@ -63,10 +63,12 @@ pub(crate) struct Plan {
     slots: Vec<SlotSpec>,
     /// The memory in which slots lie, one after the other.
     rooms: Vec<Room>,
+    /// What steps are given for their own use, in their order.
+    scratch: Vec<ScratchSpec>,
     leaves: usize,
     /// The first step that may overwrite a leaf: none after it can fail.
     point_of_no_return: usize,
-    /// The pieces of memory that steps need besides their operands, where no other step needs as much.
+    /// The pieces of memory that steps find themselves, where no other step needs as much.
     own: Vec<Vec<usize>>,
     /// Indices that the device looks at, and tells late if they are wrong.
     late: Vec<LateCheck>,
@@ -110,12 +112,20 @@ struct Step {
     inputs: Vec<Access>,
     outputs: Vec<Access>,
     scalars: Vec<(fuse::ScalarSource, DType)>,
-    /// Outputs that may take an input's memory.
+    /// Outputs that may take an input's memory, and the inputs; of several for an output, the first is best.
     aliases: SmallVec<[(u16, u16); 2]>,
     /// The slots that no later step touches.
     frees: SmallVec<[fuse::Slot; 4]>,
     /// The node of the evaluated graph that it is about, or where within it.
     origin: Option<flat::Origin>,
+}
+
+impl Step {
+    /// The slots whose memory an output may take.
+    fn donors(&self, output: usize) -> impl Iterator<Item = fuse::Slot> {
+        let pairs = self.aliases.iter().filter(move |pair| usize::from(pair.0) == output);
+        pairs.map(|pair| self.inputs[usize::from(pair.1)].slot)
+    }
 }
 
 /// A slot and where in it.
@@ -132,6 +142,14 @@ struct SlotSpec {
     /// Whether its memory outlives the run, and is no larger than it needs.
     is_output: bool,
     /// The one of the plan's rooms that it is to lie in.
+    room: Option<u32>,
+}
+
+/// Memory for a step's own use while it runs.
+struct ScratchSpec {
+    step: usize,
+    bytes: usize,
+    /// The one of the plan's rooms that it is to be.
     room: Option<u32>,
 }
 
@@ -339,6 +357,7 @@ impl Plan {
             + size_of_val(&self.outputs[..])
             + size_of_val(&self.slots[..])
             + size_of_val(&self.rooms[..])
+            + size_of_val(&self.scratch[..])
             + size_of_val(&self.late[..])
             + size_of_val(&self.makers[..])
     }

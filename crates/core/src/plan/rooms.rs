@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{SlotSpec, Step};
+use super::{ScratchSpec, SlotSpec, Step};
 
 /// Smaller values, in bytes, take what is there when they come.
 const SMALL: usize = 4 << 10;
@@ -53,14 +53,32 @@ impl Taken {
     }
 }
 
-/// Notes in which room each slot is to lie that no leaf has, and gives the rooms.
-pub(super) fn note_rooms(steps: &[Arc<Step>], slots: &mut [SlotSpec], leaves: usize) -> Vec<Room> {
-    let (chains, chain_of) = chains(steps, slots, leaves);
+/// Notes in which room each slot is to lie that no leaf has, and which one is each step's own while it runs, and gives
+/// the rooms.
+pub(super) fn note_rooms(
+    steps: &[Arc<Step>],
+    slots: &mut [SlotSpec],
+    scratch: &mut [ScratchSpec],
+    leaves: usize,
+) -> Vec<Room> {
+    let (mut chains, chain_of) = chains(steps, slots, leaves);
+    let count = chains.len();
+    chains.extend(scratch.iter().map(Chain::of_scratch));
     let (rooms, room_of) = assign(&chains);
     for (slot, chain) in slots.iter_mut().zip(chain_of) {
         slot.room = chain.and_then(|chain| room_of[chain]);
     }
+    for (own, room) in scratch.iter_mut().zip(&room_of[count..]) {
+        own.room = *room;
+    }
     rooms
+}
+
+impl Chain {
+    fn of_scratch(&ScratchSpec { step, bytes, .. }: &ScratchSpec) -> Chain {
+        let (maker, is_output, is_of_leaf, live) = ((step, 0), false, false, 0);
+        Chain { bytes, maker, first: step, last: step, is_output, is_of_leaf, live }
+    }
 }
 
 /// The rooms, and the one of each chain that is not small.
@@ -103,10 +121,9 @@ fn chains(
                 continue;
             }
             let SlotSpec { bytes, is_output, .. } = slots[slot];
-            let donor = step.aliases.iter().find(|pair| usize::from(pair.0) == at);
-            let donor = donor.map(|pair| step.inputs[usize::from(pair.1)].slot).filter(|donor| {
-                step.frees.contains(donor) && slots[*donor as usize].bytes == bytes
-            });
+            let donor = step
+                .donors(at)
+                .find(|donor| step.frees.contains(donor) && slots[*donor as usize].bytes == bytes);
             let is_of_leaf = donor.is_some_and(|donor| (donor as usize) < leaves);
             let chain = donor.and_then(|donor| chain_of[donor as usize]);
             let chain = chain.filter(|&chain| chains[chain].live == 1).unwrap_or_else(|| {
@@ -184,6 +201,18 @@ mod tests {
         // Unless that may be a leaf's.
         chains[1].is_of_leaf = true;
         assert_eq!(assign(&chains).1, [Some(0), None, Some(1)]);
+    }
+
+    #[test]
+    fn what_a_step_is_given_for_itself_lies_where_nothing_else_does() {
+        let spec = |step| ScratchSpec { step, bytes: 60 << 10, room: None };
+        let values = [(64, 0, 1, false), (64, 1, 3, false)].map(chain);
+        let given = [1, 2, 5].map(|step| Chain::of_scratch(&spec(step)));
+        let (rooms, of) = assign(&values.into_iter().chain(given).collect::<Vec<_>>());
+        // In step 1 both values are there, in step 2 the first is gone, in step 5 both are.
+        assert_eq!(sizes(&rooms), [64, 64, 60]);
+        assert_eq!(of[2], Some(2));
+        assert!(of[3] != of[1] && of[4].is_some());
     }
 
     proptest! {

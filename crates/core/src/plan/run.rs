@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::control::Place;
 use super::fuse::ScalarSource;
 use super::rooms::Room;
-use super::{Access, Plan, SlotSpec, Step, little_more};
+use super::{Access, Plan, ScratchSpec, SlotSpec, Step, little_more};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Fails, Region, Sequence, Stopped, backend, wait_for};
 use crate::dtype::DType;
@@ -103,6 +103,8 @@ struct Memory<'a> {
     homes: Vec<Home>,
     /// The home that each of the plan's rooms is.
     rooms: Vec<Home>,
+    /// The homes of what steps are given for their own use, in the plan's order.
+    scratch: Vec<Home>,
     /// The steps that have nothing left to do: copies onto themselves.
     skipped: Vec<u32>,
     /// The homes of leaves that are free, but not to be overwritten yet.
@@ -120,6 +122,7 @@ struct Memory<'a> {
 pub(super) struct Frame {
     own: Vec<Buffer>,
     homes: Vec<Home>,
+    scratch: Vec<Home>,
     skipped: Vec<u32>,
     given: SmallVec<[(u32, isize); 4]>,
 }
@@ -129,6 +132,20 @@ impl Memory<'_> {
         match self.leaves.get(home as usize) {
             Some(leaf) => &leaf.buffer,
             None => &self.own[home as usize - self.leaves.len()],
+        }
+    }
+
+    fn into_frame(self) -> Frame {
+        let Memory { own, homes, scratch, skipped, given, .. } = self;
+        Frame { own, homes, scratch, skipped, given }
+    }
+
+    /// What each step is given for its own use, of all steps in order.
+    fn scratch<'m>(&'m self, plan: &'m Plan) -> impl FnMut(usize) -> Option<&'m Buffer> {
+        let mut all = plan.scratch.iter().zip(&self.scratch).peekable();
+        move |step| {
+            let own = all.next_if(|(own, _)| own.step == step);
+            own.map(|(_, &home)| self.at(home))
         }
     }
 
@@ -173,8 +190,7 @@ impl Memory<'_> {
                 continue;
             }
             let SlotSpec { bytes, is_output: exact, .. } = plan.slots[slot];
-            let donor = step.aliases.iter().find(|pair| usize::from(pair.0) == at);
-            let donor = donor.map(|pair| step.inputs[usize::from(pair.1)].slot).filter(|&donor| {
+            let donor = step.donors(at).find(|&donor| {
                 let home = self.homes[donor as usize];
                 let has = self.at(home).bytes();
                 (may_overwrite || home as usize >= self.leaves.len())
@@ -191,13 +207,27 @@ impl Memory<'_> {
                     }
                     self.homes[donor as usize]
                 }
-                None => self.find(slot, plan, on, (step, at), lines)?,
+                None => {
+                    let SlotSpec { bytes, is_output, room } = plan.slots[slot];
+                    self.find(Wanted { bytes, is_output, room }, plan, on, (step, at), lines)?
+                }
             };
             if (home as usize) < self.leaves.len() {
                 self.overwrites = self.overwrites.min(index);
             }
             self.live[home as usize] += 1;
             self.homes[slot] = home;
+        }
+        if let Some(&ScratchSpec { bytes, room, .. }) =
+            plan.scratch.get(self.scratch.len()).filter(|own| own.step == index)
+        {
+            let wanted = Wanted { bytes, is_output: false, room };
+            let home = self.find(wanted, plan, on, (step, 0), lines)?;
+            if (home as usize) < self.leaves.len() {
+                self.overwrites = self.overwrites.min(index);
+            }
+            self.scratch.push(home);
+            self.free.push(home);
         }
         for &slot in &step.frees {
             let home = self.homes[slot as usize];
@@ -211,17 +241,16 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// The room that the plan has for a slot, if it is free. If not, or if there is none yet, a home that is free, no
-    /// room, and has little more than the slot needs: the smallest, and of these the last freed. Else a new one.
+    /// The room that the plan has for something, if it is free. If not, or if there is none yet, a home that is free, no
+    /// room, and has little more than it needs: the smallest, and of these the last freed. Else a new one.
     fn find(
         &mut self,
-        slot: usize,
+        Wanted { bytes, is_output, room }: Wanted,
         plan: &Plan,
         on: &dyn Backend,
         (step, output): (&Step, usize),
         lines: Option<&dyn Parameters>,
     ) -> Result<Home> {
-        let SlotSpec { bytes, is_output, room } = plan.slots[slot];
         let room = room.map(|room| room as usize);
         if let Some(room) = room
             && let Some(at) = self.free.iter().rposition(|&free| free == self.rooms[room])
@@ -233,7 +262,7 @@ impl Memory<'_> {
         let most = if is_output { bytes } else { little_more(bytes) };
         let fit = self.free.iter().enumerate().rev().filter_map(|(at, &home)| {
             let size = self.at(home).bytes();
-            // A room is for others, where the slot's own only has to be made.
+            // A room is for others, where its own only has to be made.
             let may = || to_make.is_none() || !self.rooms.contains(&home);
             ((bytes..=most).contains(&size) && may()).then_some((size, at))
         });
@@ -251,7 +280,9 @@ impl Memory<'_> {
                 let mut buffer = crate::backend::alloc(on, bytes)?;
                 let segment = &step.prepared.segment;
                 let line = lines.filter(|_| bytes >= holders::LARGE).and_then(|of| step.line(of));
-                holders::place(&mut buffer, segment.name(), &segment.outputs[output].aval, line);
+                if let Some(output) = segment.outputs.get(output) {
+                    holders::place(&mut buffer, segment.name(), &output.aval, line);
+                }
                 self.own.push(buffer);
                 self.live.push(0);
                 (self.live.len() - 1) as Home
@@ -264,6 +295,15 @@ impl Memory<'_> {
         }
         Ok(home)
     }
+}
+
+/// What has to lie somewhere.
+struct Wanted {
+    bytes: usize,
+    /// Whether its memory outlives the run, and is no larger than it needs.
+    is_output: bool,
+    /// The room that it is to lie in.
+    room: Option<u32>,
 }
 
 /// An error where memory that was lent has changed; what many arrays lie in is looked at once.
@@ -347,8 +387,7 @@ impl Plan {
     /// need nothing more.
     pub(super) fn frame(&self, leaves: &[Value], places: &[Place<'_>]) -> Result<Frame> {
         let memory = self.place(leaves, Some(places), &**backend(self.device)?, None)?;
-        let Memory { own, homes, skipped, given, .. } = memory;
-        Ok(Frame { own, homes, skipped, given })
+        Ok(memory.into_frame())
     }
 
     /// Runs in a frame, as [`Plan::run_inside`].
@@ -370,6 +409,7 @@ impl Plan {
             free: Vec::new(),
             homes: std::mem::take(&mut frame.homes),
             rooms: Vec::new(),
+            scratch: std::mem::take(&mut frame.scratch),
             skipped: std::mem::take(&mut frame.skipped),
             kept: Vec::new(),
             overwrites: usize::MAX,
@@ -380,8 +420,7 @@ impl Plan {
             Some(sequence) => self.run_as_one(&**sequence, &memory, parameters),
             None => self.run_in_turn(&memory, parameters, backend, None, None),
         };
-        let Memory { own, homes, skipped, given, .. } = memory;
-        *frame = Frame { own, homes, skipped, given };
+        *frame = memory.into_frame();
         ran.map_err(|stopped| stopped.error)
     }
 
@@ -431,7 +470,9 @@ impl Plan {
     ) -> std::result::Result<(), Stopped> {
         let shown = profile::ranges();
         let mut skipped = memory.skipped.iter().peekable();
+        let mut scratch = memory.scratch(self);
         for (index, step) in self.steps.iter().enumerate() {
+            let scratch = scratch(index);
             if waits == Some(index) {
                 waited(on, index)?;
             }
@@ -442,7 +483,7 @@ impl Plan {
                 crate::interrupt::check().map_err(|error| Stopped { error, begun: index })?;
             }
             let range = shown.as_ref().map(|begin| begin(&self.explained()[index].kind));
-            step.run(memory, parameters).map_err(|error| {
+            step.run(memory, scratch, parameters).map_err(|error| {
                 // What fails early has written nothing: what it was to overwrite is as it was.
                 let is_early = step.prepared.executable.fails() == Fails::Early;
                 Stopped { error, begun: if is_early { index } else { index + 1 } }
@@ -483,12 +524,14 @@ impl Plan {
         }
         let (mut regions, mut scalars) = (&regions[..], &scalars[..]);
         let mut skipped = memory.skipped.iter().peekable();
+        let mut scratch = memory.scratch(self);
         let mut steps = Vec::with_capacity(self.steps.len());
         for (index, step) in self.steps.iter().enumerate() {
             let args = Args {
                 inputs: front(&mut regions, step.inputs.len()),
                 outputs: front(&mut regions, step.outputs.len()),
                 scalars: front(&mut scalars, step.scalars.len()),
+                scratch: scratch(index),
             };
             let is_done = skipped.next_if(|&&s| s as usize == index).is_some();
             steps.push((!is_done).then_some(args));
@@ -505,17 +548,17 @@ impl Plan {
         on: &dyn Backend,
         lines: Option<&dyn Parameters>,
     ) -> Result<Memory<'a>> {
-        let mut homes: Vec<Home> = (0..leaves.len() as Home).collect();
+        let (mut homes, live) = homes_of(leaves, places.is_some());
         homes.resize(self.slots.len(), NOWHERE);
-        let borrowed = |leaf: &Value| u32::from(!leaf.buffer.is_unique());
         let mut memory = Memory {
             leaves,
             own: Vec::new(),
-            live: leaves.iter().map(|leaf| 1 + borrowed(leaf)).collect(),
+            live,
             free: Vec::new(),
             kept: Vec::new(),
             homes,
             rooms: vec![NOWHERE; self.rooms.len()],
+            scratch: Vec::with_capacity(self.scratch.len()),
             skipped: Vec::new(),
             overwrites: usize::MAX,
             is_inside: places.is_some(),
@@ -537,6 +580,32 @@ impl Plan {
     }
 }
 
+/// The homes of leaves, and how many live in each; one more where somebody else reads it. What several leaves hold and
+/// nobody else, such as weights and a view of them, is one home, unless it is that of a body, which takes turns with
+/// what the body gives.
+fn homes_of(leaves: &[Value], is_inside: bool) -> (Vec<Home>, Vec<u32>) {
+    let mut homes: Vec<Home> = (0..leaves.len() as Home).collect();
+    let mut live = Vec::with_capacity(leaves.len());
+    let mut shared: SmallVec<[(*const (), usize, Home); 32]> = SmallVec::new();
+    for (leaf, &home) in leaves.iter().zip(&homes) {
+        let is_unique = leaf.buffer.is_unique();
+        live.push(if is_unique { 1 } else { 2 });
+        if !is_unique && !is_inside && !leaf.buffer.is_lent() {
+            let (memory, count) = leaf.buffer.shared();
+            shared.push((memory, count, home));
+        }
+    }
+    shared.sort_unstable();
+    for alike in shared.chunk_by(|a, b| a.0 == b.0) {
+        let (_, count, first) = alike[0];
+        if alike.len() == count {
+            live[first as usize] = count as u32;
+            alike.iter().for_each(|&(.., leaf)| homes[leaf as usize] = first);
+        }
+    }
+    (homes, live)
+}
+
 /// Waits for the device before step `index`: what it finds wrong until then is this run's error.
 fn waited(on: &dyn Backend, index: usize) -> std::result::Result<(), Stopped> {
     wait_for(on).map_err(|error| Stopped { error, begun: index })
@@ -550,13 +619,18 @@ fn front<'a, T>(all: &mut &'a [T], count: usize) -> &'a [T] {
 }
 
 impl Step {
-    fn run(&self, memory: &Memory<'_>, parameters: &dyn Parameters) -> Result<()> {
+    fn run(
+        &self,
+        memory: &Memory<'_>,
+        scratch: Option<&Buffer>,
+        parameters: &dyn Parameters,
+    ) -> Result<()> {
         let inputs: SmallVec<[Region<'_>; 8]> =
             Self::regions(&self.inputs, memory, parameters).collect();
         let outputs: SmallVec<[Region<'_>; 4]> =
             Self::regions(&self.outputs, memory, parameters).collect();
         let scalars: SmallVec<[[u8; 8]; 8]> = self.elements(parameters).collect();
-        let args = Args { inputs: &inputs, outputs: &outputs, scalars: &scalars };
+        let args = Args { inputs: &inputs, outputs: &outputs, scalars: &scalars, scratch };
         let run = || self.prepared.executable.run(&args);
         match profile::is_on() && self.prepared.is_taken_over() {
             true => fallback::recorded_at(self.line(parameters), run),

@@ -26,6 +26,10 @@ pub(super) const LARGE: usize = 1 << 16;
 /// How many groups compute the same.
 const SEVERAL: usize = 4;
 
+/// How many times the bytes of a result may be read more where several groups make it for themselves: a `bool` that would
+/// lie in memory from the forward pass to the backward pass is made from a result of 16 bits that lies there anyhow.
+const READ_MORE: usize = 3;
+
 /// How many instructions are done once more.
 const MOST: usize = 12;
 
@@ -131,7 +135,10 @@ impl<'a> Fusion<'a> {
         let (from, into) = (self.groups[source].as_ref()?, self.groups[target].as_ref()?);
         let slot = |at: usize| from.members[at].slot;
         let size: usize = wanted.iter().map(|&at| bytes(self.slots[slot(at) as usize].form)).sum();
-        if size < LARGE || !wanted.iter().all(|&at| computes(from, into, slot(at))) {
+        // What reads it as it is may be more of a kernel than a program that makes it.
+        let is_kernel = matches!(into.kind, GroupKind::Own { .. });
+        let computes = |&at: &usize| computes(from, into, slot(at));
+        if is_kernel || size < LARGE || !wanted.iter().all(computes) {
             return None;
         }
         let mut members: SmallVec<[usize; 8]> = SmallVec::from_slice(&wanted);
@@ -176,7 +183,7 @@ impl<'a> Fusion<'a> {
             let count = self.groups[source].as_ref().map_or(0, |group| group.members.len());
             let mut is_less = false;
             for at in (0..count).rev() {
-                if let Some(sinking) = self.sinking(source, at) {
+                for sinking in self.sinkings(source, at) {
                     self.sink_into(source, &sinking);
                     is_less = true;
                 }
@@ -187,8 +194,59 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Which members of a group go with member `at`, if it is better run later.
-    fn sinking(&self, source: usize, at: usize) -> Option<Sinking> {
+    /// How member `at` of a group and what it needs are run later, if that is better: in the group that needs it, or in
+    /// each of a few that do.
+    fn sinkings(&self, source: usize, at: usize) -> SmallVec<[Sinking; 4]> {
+        let Some(from) = &self.groups[source] else { return SmallVec::new() };
+        let info = &self.slots[from.members[at].slot as usize];
+        let outside = info.uses.iter().filter(|u| !is_of(u, source));
+        let targets = outside.map(|u| match *u {
+            Use::Direct(target) | Use::Indirect(target) => Some(target),
+            Use::Output => None,
+        });
+        let Some(mut targets) = targets.collect::<Option<SmallVec<[usize; 4]>>>() else {
+            return SmallVec::new();
+        };
+        targets.sort_unstable();
+        targets.dedup();
+        if targets.len() > SEVERAL {
+            return SmallVec::new();
+        }
+        let all = targets.iter().map(|&target| self.sinking(source, at, target));
+        let Some(all) = all.collect::<Option<SmallVec<[Sinking; 4]>>>() else {
+            return SmallVec::new();
+        };
+        if all.len() > 1 {
+            // Each runs them, and reads what they are made from where it read the result.
+            let is_cheap = |&m: &usize| self.is_cheap(&from.members[m]);
+            let read: usize = all.iter().map(|sinking| self.read_for(from, sinking)).sum();
+            let most = bytes(info.form).saturating_mul(all.len() + READ_MORE);
+            if read > most || !all.iter().all(|sinking| sinking.members.iter().all(is_cheap)) {
+                return SmallVec::new();
+            }
+        }
+        all
+    }
+
+    /// Bytes that a target reads for members that it runs, and else does not.
+    fn read_for(&self, from: &Group<'a>, sinking: &Sinking) -> usize {
+        let Some(into) = &self.groups[sinking.target] else { return 0 };
+        let mut seen: SmallVec<[Slot; 8]> =
+            sinking.members.iter().map(|&m| from.members[m].slot).collect();
+        seen.extend(read_by(into).filter_map(Val::view).map(|view| view.slot));
+        let args = sinking.members.iter().flat_map(|&m| &from.members[m].args);
+        let mut read = 0;
+        for view in args.filter_map(Val::view) {
+            if !seen.contains(&view.slot) {
+                seen.push(view.slot);
+                read += bytes(self.slots[view.slot as usize].form);
+            }
+        }
+        read
+    }
+
+    /// Which members of a group go with member `at` to the group `target`, if they are better run there.
+    fn sinking(&self, source: usize, at: usize, target: usize) -> Option<Sinking> {
         let from = self.groups[source].as_ref()?;
         let slot = from.members[at].slot;
         let info = &self.slots[slot as usize];
@@ -200,13 +258,8 @@ impl<'a> Fusion<'a> {
         {
             return None;
         }
-        let mut outside = info.uses.iter().filter(|u| !is_of(u, source));
-        let Some(&(Use::Direct(target) | Use::Indirect(target))) = outside.next() else {
-            return None;
-        };
         let into = self.groups[target].as_ref()?;
-        let alone = outside.all(|u| is_of(u, target));
-        if !alone || target < source + FAR || !computes(from, into, slot) {
+        if target < source + FAR || !computes(from, into, slot) {
             return None;
         }
         let mut sinking = Sinking {
@@ -308,7 +361,8 @@ impl<'a> Fusion<'a> {
         let fits = match into.kind {
             GroupKind::Rows { .. } => views().all(dense) && sinking.members.iter().all(narrow),
             GroupKind::Map | GroupKind::Reduce { .. } => true,
-            GroupKind::Own { .. } => false,
+            // What a device may have no numbers for would take the kernel to the CPU with it.
+            GroupKind::Own { .. } => sinking.members.iter().all(narrow),
         };
         // What they make for each other is no operand, and what several read is one.
         let own = |slot: Slot| sinking.members.iter().any(|&m| from.members[m].slot == slot);
@@ -438,10 +492,14 @@ pub(super) fn read_by<'g, 'a>(group: &'g Group<'a>) -> impl Iterator<Item = &'g 
 /// Whether members of `into` could compute the slot of `from` that they read.
 fn computes<'a>(from: &Group<'a>, into: &Group<'a>, slot: Slot) -> bool {
     let mut views = read_by(into).filter_map(Val::view).filter(|view| view.slot == slot);
-    !matches!(into.kind, GroupKind::Own { .. })
-        && into.dest.is_none()
-        && into.shape == from.shape
-        && views.all(|view| is_whole(view, from))
+    // What continues a kernel computes, and not what the kernel itself reads.
+    let may = match &into.kind {
+        GroupKind::Map | GroupKind::Reduce { .. } | GroupKind::Rows { .. } => true,
+        GroupKind::Own { inputs, .. } => {
+            !into.members.is_empty() && inputs.iter().all(|view| view.slot != slot)
+        }
+    };
+    may && into.dest.is_none() && into.shape == from.shape && views.all(|view| is_whole(view, from))
 }
 
 /// Whether `view` reads each element where a member of `group` makes it.

@@ -200,9 +200,9 @@ impl Gpu {
     pub fn before_run<'a>(
         &self,
         steps: impl Iterator<Item = &'a Args<'a>> + Clone,
-        scratch: &Scratch,
+        scratch: &'a Scratch,
     ) -> Result<()> {
-        let written = steps.clone().flat_map(|args| args.outputs.iter().map(|o| o.buffer));
+        let written = steps.clone().flat_map(written);
         let read = steps.flat_map(|args| args.inputs.iter().map(|i| i.buffer));
         self.after_others(read, written.chain(scratch.memory.as_ref()))
     }
@@ -211,9 +211,9 @@ impl Gpu {
     pub fn after_run<'a>(
         &self,
         steps: impl Iterator<Item = &'a Args<'a>> + Clone,
-        scratch: &Scratch,
+        scratch: &'a Scratch,
     ) {
-        let written = steps.clone().flat_map(|args| args.outputs.iter().map(|o| o.buffer));
+        let written = steps.clone().flat_map(written);
         let read = steps.flat_map(|args| args.inputs.iter().map(|i| i.buffer));
         self.note(read, written.chain(scratch.memory.as_ref()));
     }
@@ -560,6 +560,11 @@ impl Gpu {
     pub fn error(&self, what: &str) -> Error {
         Error::Device(format!("{}: {what}", self.own))
     }
+}
+
+/// What a step writes to.
+fn written<'a>(args: &'a Args<'a>) -> impl Iterator<Item = &'a Buffer> {
+    args.outputs.iter().map(|output| output.buffer).chain(args.scratch)
 }
 
 /// Memory that is used on this thread's stream alone, and goes back at once.

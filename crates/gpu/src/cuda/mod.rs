@@ -228,11 +228,6 @@ impl Backend for Cuda {
         self.gpu()?.alloc(bytes)
     }
 
-    fn expect(&self, pieces: &[usize]) -> Result<()> {
-        let gpu = self.gpu()?;
-        pieces.iter().map(|&bytes| gpu.alloc(bytes)).collect::<Result<Vec<_>>>().map(|_| ())
-    }
-
     fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
         let gpu = self.gpu()?;
         let buffer = gpu.alloc(bytes.len())?;

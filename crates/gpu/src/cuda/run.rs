@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cupola_core::backend::{Args, Epilogue, Executable, Fails, Kernel, Segment};
+use cupola_core::backend::{Args, Buffer, Epilogue, Executable, Fails, Kernel, Segment};
 use cupola_core::prim::{Composite, KernelOp, Linalg};
 use cupola_core::{DType, Error, Result};
 
@@ -12,7 +12,7 @@ use super::commands::{Command, Commands, LaunchConfig, Library};
 use super::convolution;
 use super::dnn::{ALIGNMENT, Dnn};
 use super::geometry::Geometry;
-use super::gpu::{Gpu, slower};
+use super::gpu::{Gpu, Scratch, slower};
 use super::linalg::{self, Checked, Solver, Solvers, Stage};
 use super::matrices::{Beside, Product};
 use super::product::{self, Products};
@@ -377,15 +377,18 @@ impl Executable for Prepared {
         }
     }
 
-    fn own(&self) -> Vec<usize> {
-        vec![self.scratch_bytes]
+    fn scratch(&self) -> usize {
+        self.scratch_bytes
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {
         let gpu = &self.gpu;
         gpu.enter()?;
         let prepared = self.fitting(args)?;
-        let scratch = gpu.scratch(prepared.scratch())?;
+        let scratch = match prepared.given(args) {
+            Some(given) => Scratch { start: gpu.start(given)?, memory: None },
+            None => gpu.scratch(prepared.scratch_bytes)?,
+        };
         let mut commands = Commands::default();
         prepared.tell(args, scratch.start, &mut commands)?;
         gpu.before_run([args].into_iter(), &scratch)?;
@@ -408,9 +411,9 @@ impl Prepared {
         }
     }
 
-    /// How many bytes of memory it needs while it runs.
-    pub fn scratch(&self) -> usize {
-        self.scratch_bytes
+    /// The memory for its own use that it is given, where it is enough.
+    pub fn given<'a>(&self, args: &Args<'a>) -> Option<&'a Buffer> {
+        args.scratch.filter(|given| given.bytes() >= self.scratch_bytes)
     }
 
     /// Writes down what is to be done, where that memory starts at `scratch`.

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
-use cupola_core::backend::{Args, Stopped};
+use cupola_core::backend::{Args, Executable, Stopped};
 use smallvec::SmallVec;
 
 use super::commands::Commands;
@@ -197,13 +197,16 @@ impl cupola_core::backend::Sequence for Sequence {
                 todo.push((index, prepared.fitting(args).map_err(none)?, args));
             }
         }
-        // Steps run in order, so that one after another uses the same scratch memory.
-        let most = todo.iter().map(|(_, prepared, _)| prepared.scratch()).max().unwrap_or(0);
+        // Steps run in order, so that one after another uses the same memory where it is given none.
+        let lacking = todo.iter().filter(|(_, prepared, args)| prepared.given(args).is_none());
+        let most = lacking.map(|(_, prepared, _)| prepared.scratch()).max().unwrap_or(0);
         let scratch = gpu.scratch(most).map_err(none)?;
         // How many commands there are before the end of each step.
         let mut ends: SmallVec<[(usize, usize); 32]> = SmallVec::new();
         for (index, prepared, args) in todo {
-            prepared.tell(args, scratch.start, &mut commands).map_err(none)?;
+            let given = prepared.given(args).map(|given| gpu.start(given)).transpose();
+            let start = given.map_err(none)?.unwrap_or(scratch.start);
+            prepared.tell(args, start, &mut commands).map_err(none)?;
             ends.push((index, commands.len()));
         }
         gpu.before_run(steps.iter().flatten(), &scratch).map_err(none)?;
