@@ -256,7 +256,8 @@ pub fn interpolate(
     drop(reserve::<[u64; 8]>(largest, "the weights of pixels")?);
     let own = if mixes { x.dtype().to_inexact() } else { x.dtype() };
     let mut out = if mixes { wide(x)? } else { x.clone() };
-    for (i, (size, step)) in new.into_iter().enumerate() {
+    // The last axis first, so that along the others, when there are more pixels, whole rows lie together.
+    for (i, (size, step)) in new.into_iter().enumerate().rev() {
         let axis = i + 1;
         if size == out.shape()[axis] && step == 1.0 {
             continue;

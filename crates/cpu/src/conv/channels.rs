@@ -66,6 +66,8 @@ pub(super) struct Channels {
     by_weights: bool,
     /// Whether the image is read where it is.
     direct: bool,
+    /// Whether it is, by positions that meet the same taps: of taps far apart most would meet zeros around a copy.
+    pub clips: bool,
     /// Elements from one position of the last axis to the next in a copy of the image.
     pitch: usize,
     /// Whether the taps of the last axis lie one after the other.
@@ -126,7 +128,10 @@ impl Channels {
             && apart.is_multiple_of(cache::LINE * cache::SETS)
             && tall.min(together) > cache::WAYS;
         let pitch = channels + if crowded { cache::LINE / size_of::<T>() } else { 0 };
-        let padded = Padded::new(geo, 0..rows, pitch).len();
+        let (image, padded) = (geo.inputs() * channels, Padded::new(geo, 0..rows, pitch).len());
+        let is_apart = inner.dilation > 1 && geo.axes.iter().all(|axis| axis.input_dilation == 1);
+        let clips = is_apart && !inside && !crowded && padded > 2 * image;
+        let padded = if clips { image } else { padded };
         let a_row = step * inner.output as f64 / together as f64;
         let image = outer * depth * a_row + calls + padded as f64 * 0.15;
         // A task reads its part of the image and of the weights: what is larger is cut more often.
@@ -158,6 +163,7 @@ impl Channels {
             isa,
             lanes: set.lanes,
             direct: !crowded && inside,
+            clips,
             pitch,
             tables,
             slab,
@@ -204,7 +210,7 @@ impl Channels {
         let then = tail.then.filter(|_| shares.len() > 1);
         let tail = ConvTail { bias: bias.as_deref(), then, ..tail };
         let epilogue = epilogue.filter(|_| then.is_none());
-        let direct = if self.direct { T::as_acc(x) } else { None };
+        let direct = if self.direct || self.clips { T::as_acc(x) } else { None };
         let whole = if direct.is_some() { None } else { self.whole(geo, x, slabs * shares.len()) };
         parallel_for(geo.batch * slabs * shares.len(), |task| {
             let (share, task) = match self.by_weights {
@@ -236,10 +242,10 @@ impl Channels {
                     let pairs = || geo.axes.iter().zip(&steps);
                     let strides: Vec<usize> =
                         pairs().map(|(axis, step)| axis.stride as usize * step).collect();
-                    // Where nothing falls outside, padding is zero or negative.
-                    let pads = pairs().map(|(axis, step)| axis.pad.unsigned_abs() * step);
-                    let from = n * image + rows.start * strides[0] + pads.sum::<usize>();
-                    (x[from.min(x.len())..].as_ptr(), steps, strides)
+                    // Where windows begin outside, what of them is there is read alone.
+                    let pads = pairs().map(|(axis, &step)| axis.pad * step as isize);
+                    let from = (n * image + rows.start * strides[0]) as isize - pads.sum::<isize>();
+                    (x.as_ptr().wrapping_offset(from), steps, strides)
                 }
                 (None, Some((padded, images))) => {
                     let from = n * padded.len() + rows.start * padded.strides[0];
@@ -260,7 +266,8 @@ impl Channels {
                     f(range.start + part.start..range.start + part.end);
                 }
             });
-            self.rows(geo, w, tiles, &rows, base, [&steps, &strides], sums, &tail, finish);
+            let clips = self.clips && direct.is_some();
+            self.rows(geo, w, tiles, &rows, base, [&steps, &strides], clips, sums, &tail, finish);
             if !is_wide && let (Some(one), Some(other)) = (tiles.first(), tiles.last()) {
                 let end = (other.channel + other.width).min(geo.c_out);
                 // Where groups are, every task has all channels.
@@ -324,7 +331,8 @@ impl Channels {
     }
 
     /// Computes output rows of one image in some tiles of channels; `base` is where the first one's window starts. Along
-    /// each axis input positions are `steps` apart, and windows `strides`. `tail` has a bias that is spread. What is done is
+    /// each axis input positions are `steps` apart, and windows `strides`. Where it `clips` there are no zeros around the
+    /// image, and only what is there is read. `tail` has a bias that is spread. What is done is
     /// given to `finish`, as elements from the first one's on.
     #[allow(clippy::too_many_arguments)]
     fn rows<T: Tiled>(
@@ -335,6 +343,7 @@ impl Channels {
         rows: &Range<usize>,
         base: *const T,
         [steps, strides]: [&[usize]; 2],
+        clips: bool,
         sums: *mut T,
         tail: &ConvTail<'_, T>,
         finish: Option<impl Fn(Range<usize>)>,
@@ -361,9 +370,21 @@ impl Channels {
         // Lists with room for all they get, as those of [`Runs`].
         let together = most.min(count * columns).max(columns);
         let mut offsets = Vec::with_capacity(together);
-        // Positions in each tile, and how they lie.
+        // Positions of a row that meet the same taps of the last axis.
+        let all_taps = Taps { count: inner.taps, ..Taps::default() };
+        let mut alike_columns: Vec<(Range<usize>, Taps)> = vec![(0..columns, all_taps)];
+        if clips {
+            alike_columns.clear();
+            let first = if last == 0 { rows.start } else { 0 };
+            let mut at = 0;
+            for alike in self.tables[last][first..first + columns].chunk_by(Taps::is_like) {
+                alike_columns.push((at..at + alike.len(), alike[0]));
+                at += alike.len();
+            }
+        }
+        // The first position of each tile, how many it has, and how they lie.
         let tiles_of_a_row = columns.div_ceil(self.tall);
-        let mut parts: Vec<(usize, Rows)> =
+        let mut parts: Vec<(usize, usize, Rows)> =
             Vec::with_capacity(together.div_ceil(columns.max(1)) * tiles_of_a_row);
         let each = if self.merge { outer_taps(geo) } else { geo.taps() };
         let mut runs = Vec::with_capacity(2 * each);
@@ -371,59 +392,67 @@ impl Channels {
         while outer < count {
             let row = if last == 0 { 0 } else { outer + rows.start * below };
             let start = self.start(geo, row, rows.start, strides);
-            self.runs(geo, row, steps, &mut runs);
             // Rows that read alike lie one after the other, and their positions make whole tiles.
             let alike = (1..count - outer)
                 .take_while(|&r| (r + 1) * columns <= most && self.is_alike(geo, row, row + r))
                 .count();
             let all = 1 + alike;
-            offsets.clear();
-            for r in 0..all {
-                let at = self.start(geo, row + r, rows.start, strides) - start;
-                offsets.extend((0..columns).map(|c| at + c * column));
-            }
-            parts.clear();
-            let own = if self.by_rows { columns } else { offsets.len() };
-            let heights = even_parts(own, self.tall);
-            for at in (0..offsets.len()).step_by(own.max(1)) {
-                let mut at = at;
-                parts.extend(heights.iter().map(|&m| {
-                    let part = &offsets[at..at + m];
-                    at += m;
-                    (m, lie(m, self.by_rows || m > KEPT_ROWS && is_even(part, column)))
-                }));
-            }
-            for g in 0..geo.groups {
-                for tile in tiles {
-                    let vectors = tile.width / self.lanes;
-                    let valid = geo.c_out - tile.channel - (vectors - 1) * self.lanes;
-                    let tail = tail.with(|bias| Bias::Lanes(bias[w.spread_at(g, tile)..].as_ptr()));
-                    let mut at = 0;
-                    for &(m, lie) in &parts {
-                        let c = (outer * columns + at) * channels + g * geo.c_out + tile.channel;
-                        let positions = &offsets[at..at + m];
-                        let first = if lie == Rows::Apart { positions[0] } else { 0 };
-                        let tile = Tile {
-                            a: base.wrapping_add(start + first + g * geo.c_in),
-                            a_unit: 1,
-                            a_step: 1,
-                            rows: positions,
-                            row_step: column,
-                            b: w.at(g, tile),
-                            b_unit: tile.width,
-                            b_step: tile.width,
-                            columns: lanes,
-                            runs: &runs,
-                            c: sums.wrapping_add(c),
-                            c_step: channels,
-                            last: valid,
-                            add: false,
-                            tail,
-                        };
-                        // SAFETY: runs stay inside the image's copy, or the image where no tap
-                        // falls outside, and inside the weights' tile; sums are the task's own.
-                        unsafe { T::kernel(self.isa, m, vectors, lie)(&tile) };
+            for (part, taps) in &alike_columns {
+                let lead = self.runs(geo, row, taps, steps, &mut runs);
+                let window = start + part.start * column + lead;
+                offsets.clear();
+                for r in 0..all {
+                    let at = self.start(geo, row + r, rows.start, strides) - start;
+                    offsets.extend((0..part.len()).map(|c| at + c * column));
+                }
+                parts.clear();
+                // Parts of rows are stored one by one.
+                let by_rows = self.by_rows || part.len() < columns;
+                let own = if by_rows { part.len() } else { offsets.len() };
+                let heights = even_parts(own, self.tall);
+                for at in (0..offsets.len()).step_by(own.max(1)) {
+                    let mut at = at;
+                    parts.extend(heights.iter().map(|&m| {
+                        let tile = &offsets[at..at + m];
                         at += m;
+                        (at - m, m, lie(m, by_rows || m > KEPT_ROWS && is_even(tile, column)))
+                    }));
+                }
+                for g in 0..geo.groups {
+                    for tile in tiles {
+                        let vectors = tile.width / self.lanes;
+                        let valid = geo.c_out - tile.channel - (vectors - 1) * self.lanes;
+                        let tail =
+                            tail.with(|bias| Bias::Lanes(bias[w.spread_at(g, tile)..].as_ptr()));
+                        for &(at, m, lie) in &parts {
+                            let position = at / part.len() * columns + part.start + at % part.len();
+                            let c = (outer * columns + position) * channels
+                                + g * geo.c_out
+                                + tile.channel;
+                            let positions = &offsets[at..at + m];
+                            let first = if lie == Rows::Apart { positions[0] } else { 0 };
+                            let tile = Tile {
+                                a: base.wrapping_add(window + first + g * geo.c_in),
+                                a_unit: 1,
+                                a_step: 1,
+                                rows: positions,
+                                row_step: column,
+                                b: w.at(g, tile),
+                                b_unit: tile.width,
+                                b_step: tile.width,
+                                columns: lanes,
+                                runs: &runs,
+                                c: sums.wrapping_add(c),
+                                c_step: channels,
+                                last: valid,
+                                add: false,
+                                tail,
+                            };
+                            // SAFETY: runs stay inside the image's copy, or the image where no tap
+                            // falls outside or those that do are no part of them, and inside the
+                            // weights' tile; sums are the task's own.
+                            unsafe { T::kernel(self.isa, m, vectors, lie)(&tile) };
+                        }
                     }
                 }
             }
@@ -460,8 +489,16 @@ impl Channels {
         start
     }
 
-    /// What the positions of an output row read, from where their windows start.
-    fn runs(&self, geo: &Geometry, mut row: usize, steps: &[usize], runs: &mut Vec<Run>) {
+    /// What those positions of an output row read that meet these taps of the last axis; gives how far from the start of
+    /// their windows that begins.
+    fn runs(
+        &self,
+        geo: &Geometry,
+        mut row: usize,
+        last_taps: &Taps,
+        steps: &[usize],
+        runs: &mut Vec<Run>,
+    ) -> usize {
         runs.clear();
         runs.push(Run { a: 0, b: 0, len: 0 });
         let last = geo.axes.len() - 1;
@@ -486,16 +523,20 @@ impl Channels {
             for run in runs.iter_mut() {
                 *run = Run { a: run.a, b: run.b * geo.c_in, len: inner.taps * geo.c_in };
             }
-            return;
+            return 0;
         }
-        for k in 0..runs.len() {
+        let outer = runs.len();
+        for k in 0..outer {
             let Run { a, b, .. } = runs[k];
-            for t in 0..inner.taps {
+            for t in last_taps.first_tap..last_taps.first_tap + last_taps.count {
                 let a = a + t * inner.dilation as usize * steps[last];
                 runs.push(Run { a, b: (b + t) * geo.c_in, len: geo.c_in });
             }
         }
-        runs.drain(..runs.len() / (inner.taps + 1));
+        runs.drain(..outer);
+        let lead = runs.first().map_or(0, |run| run.a);
+        runs.iter_mut().for_each(|run| run.a -= lead);
+        lead
     }
 }
 

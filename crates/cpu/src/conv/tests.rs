@@ -432,6 +432,41 @@ fn layer_sizes() {
 }
 
 /// Several tasks read one copy of an image; weights that do not stay in the cache are read by the slabs in turn.
+/// Around a copy of the image there would be more zeros than image, and some taps meet nothing.
+#[test]
+fn taps_far_apart() {
+    let mut rng = Rng(0x5851_f42d_4c95_7f2d);
+    let clips = |p: &ConvProblem| Channels::new::<f32>(&Geometry::forward(p), Isa::best()).clips;
+    let sizes: [(&[usize], usize, usize); 6] = [
+        (&[20, 20], 12, 1),
+        (&[9, 14], 11, 2),
+        (&[20, 7], 36, 1),
+        (&[40], 30, 1),
+        (&[33], 21, 3),
+        (&[5, 4, 6], 4, 1),
+    ];
+    for (at, &(size, dilation, stride)) in sizes.iter().enumerate() {
+        for (batch, groups, ci, co) in [(1, 1, 5, 40), (2, 2, 6, 34), (1, 1, 70, 19)] {
+            let n = size.len();
+            let p = ConvProblem {
+                groups,
+                dilation: vec![dilation; n],
+                stride: vec![stride; n],
+                padding: vec![(dilation, dilation - at % 2); n],
+                output: size.iter().map(|&n| (n - at % 2 - 1) / stride + 1).collect(),
+                ..problem(batch, ci, co, size, 3)
+            };
+            assert!(clips(&p), "{p:?}");
+            check_all(&case(p, &mut rng));
+        }
+    }
+    assert!(!clips(&ConvProblem {
+        padding: vec![(2, 2); 2],
+        dilation: vec![2; 2],
+        ..problem(1, 8, 8, &[30, 30], 3)
+    }));
+}
+
 #[test]
 fn tasks_that_share_channels() {
     let mut rng = Rng(19);
