@@ -188,7 +188,8 @@ fn resize(n: &Node<'_>) -> Outcome {
         return Err(Fault::invalid(format!("{} cannot be of sizes {:?}", x.shape(), wanted.sizes)));
     }
     let antialias = n.flag("antialias", false)?;
-    for (i, &axis) in wanted.axes.iter().enumerate() {
+    // The last axis first, so that along the others whole rows lie together.
+    for (i, &axis) in wanted.axes.iter().enumerate().rev() {
         let crops = n.text("coordinate_transformation_mode", "")? == "tf_crop_and_resize";
         if wanted.scales[i] == 1.0 && wanted.sizes[i] == x.shape()[axis] && !crops {
             continue;
