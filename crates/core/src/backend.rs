@@ -130,7 +130,7 @@ pub trait Backend: Send + Sync {
 pub enum Fails {
     /// Nowhere.
     Never,
-    /// Before it writes anything.
+    /// Before it writes anything, also to the memory that it is given for its own use.
     Early,
     /// Anywhere: outputs may be half written.
     Anywhere,

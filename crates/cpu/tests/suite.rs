@@ -49,7 +49,10 @@ impl Executable for Twice {
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {
-        self.spoil(args)?;
+        // What fails early has written nothing by then.
+        if self.fails() != Fails::Early {
+            self.spoil(args)?;
+        }
         self.run_twice(args)?;
         self.spoil(args)
     }

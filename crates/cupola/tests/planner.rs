@@ -193,21 +193,30 @@ fn work_whose_every_value_is_read_later_keeps_to_what_a_program_may_touch() -> R
 fn masks_of_the_backward_pass_are_made_there() -> Result<()> {
     let half = |array: &Array| array.astype(DType::BF16);
     let (x, w) = (half(&ramp(&[512, 128]))?, half(&(&ramp(&[128, 128]) * 0.05))?);
-    let loss = |a: &[Array]| -> Result<Vec<Array>> {
-        let mut h = a[0].clone();
-        for _ in 0..4 {
-            let y = ops::batch_norm(&ops::matmul(&h, &a[1])?, None, None, 1e-5)?.remove(0);
-            h = ops::relu(&y)?;
-        }
-        Ok(vec![ops::sum(&ops::square(&h.astype(DType::F32)?)?, (), false)?])
-    };
-    let slope = grad(loss, &[1])(&[x, w])?.remove(0);
-    let plan = explain(&[slope.clone()])?;
-    let large = |(aval, _): &&(Aval, u32)| aval.dtype == DType::Bool && aval.shape.size() > 1 << 15;
-    let kept = plan.steps.iter().flat_map(|step| &step.outputs).filter(large).count();
-    // That of the last layer is read at once.
-    assert!(kept <= 1, "{kept} masks lie in memory: {plan}");
-    assert!(slope.astype(DType::F32)?.to_vec::<f32>()?.iter().any(|&x| x != 0.0));
+    let bias = half(&(&ramp(&[128]) - 20.0))?;
+    for is_normed in [true, false] {
+        let loss = |a: &[Array]| -> Result<Vec<Array>> {
+            let mut h = a[0].clone();
+            for _ in 0..4 {
+                let y = ops::matmul(&h, &a[1])?;
+                let y = match is_normed {
+                    true => ops::batch_norm(&y, None, None, 1e-5)?.remove(0),
+                    false => &y + &a[2],
+                };
+                h = ops::relu(&y)?;
+            }
+            Ok(vec![ops::sum(&ops::square(&h.astype(DType::F32)?)?, (), false)?])
+        };
+        let slope = grad(loss, &[1])(&[x.clone(), w.clone(), bias.clone()])?.remove(0);
+        let plan = explain(&[slope.clone()])?;
+        let large =
+            |(aval, _): &&(Aval, u32)| aval.dtype == DType::Bool && aval.shape.size() > 1 << 15;
+        let kept = plan.steps.iter().flat_map(|step| &step.outputs).filter(large).count();
+        // That of the last layer is read at once.
+        assert!(kept <= 1, "{kept} masks lie in memory: {plan}");
+        assert!(plan.steps.iter().all(|step| !step.outputs.is_empty()), "{plan}");
+        assert!(slope.astype(DType::F32)?.to_vec::<f32>()?.iter().any(|&x| x != 0.0));
+    }
     Ok(())
 }
 

@@ -57,13 +57,7 @@ impl<'a> Fusion<'a> {
             for sinking in &sinkings {
                 self.sink_into(source, sinking);
             }
-            let is_unread =
-                |m: &Member<'a>| self.slots[m.slot as usize].uses.iter().all(|u| is_of(u, source));
-            if !self.groups[source].as_ref().is_some_and(|g| g.members.iter().all(is_unread)) {
-                self.drop_unread(source);
-                continue;
-            }
-            self.forget(source);
+            self.drop_unread(source);
         }
     }
 
@@ -137,8 +131,7 @@ impl<'a> Fusion<'a> {
         let size: usize = wanted.iter().map(|&at| bytes(self.slots[slot(at) as usize].form)).sum();
         // What reads it as it is may be more of a kernel than a program that makes it.
         let is_kernel = matches!(into.kind, GroupKind::Own { .. });
-        let computes = |&at: &usize| computes(from, into, slot(at));
-        if is_kernel || size < LARGE || !wanted.iter().all(computes) {
+        if is_kernel || size < LARGE || !wanted.iter().all(|&at| computes(from, into, slot(at))) {
             return None;
         }
         let mut members: SmallVec<[usize; 8]> = SmallVec::from_slice(&wanted);
@@ -362,7 +355,10 @@ impl<'a> Fusion<'a> {
             GroupKind::Rows { .. } => views().all(dense) && sinking.members.iter().all(narrow),
             GroupKind::Map | GroupKind::Reduce { .. } => true,
             // What a device may have no numbers for would take the kernel to the CPU with it.
-            GroupKind::Own { .. } => sinking.members.iter().all(narrow),
+            GroupKind::Own { .. } => {
+                let is_narrow = |view: &Rc<View<'a>>| view.form.dtype.size() <= super::rows::WIDEST;
+                sinking.members.iter().all(narrow) && views().all(is_narrow)
+            }
         };
         // What they make for each other is no operand, and what several read is one.
         let own = |slot: Slot| sinking.members.iter().any(|&m| from.members[m].slot == slot);
@@ -455,12 +451,13 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Drops the members of a group that nobody reads any more.
+    /// Drops the members of a group that nobody reads any more, and a group of which none are left.
     fn drop_unread(&mut self, source: usize) {
         let Some(mut group) = self.groups[source].take() else { return };
+        let least = if matches!(group.kind, GroupKind::Map) { 0 } else { 1 };
         for at in (0..group.members.len()).rev() {
             let is_read = !self.slots[group.members[at].slot as usize].uses.is_empty();
-            if is_read || group.members.len() == 1 || group.dest.is_some() {
+            if is_read || group.members.len() == least || group.dest.is_some() {
                 continue;
             }
             let member = group.members.remove(at);
@@ -474,7 +471,9 @@ impl<'a> Fusion<'a> {
                 }
             }
         }
-        self.groups[source] = Some(group);
+        if least > 0 || !group.members.is_empty() {
+            self.groups[source] = Some(group);
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Convolution with output channels as lanes, for small batches and wide layers.
 //!
 //! An implicit matrix product: rows are positions along the last axis, and the patch of a
-//! position is read where it lies, in a copy of the image with its zeros written out.
+//! position is read where it lies: in the image, where all of it is there or taps are far apart, or in a copy with
+//! its zeros written out.
 
 use std::ops::Range;
 
@@ -34,6 +35,10 @@ const SLABS: usize = 24;
 /// Bytes of all images that are copied as a whole, and of the parts in which they are.
 const WHOLE_BYTES: usize = 2 << 20;
 const COPY_BYTES: usize = 64 << 10;
+/// How many positions meet the same taps on average where images with taps far apart are read as they are.
+const LEAST_ALIKE: usize = 3;
+/// Bytes of images of a narrower dtype that are read where they are, as sums are.
+const WIDE_BYTES: usize = 64 << 20;
 /// The most positions that are computed with one list of what they read.
 const POSITIONS: usize = 256;
 
@@ -64,9 +69,10 @@ pub(super) struct Channels {
     parts: usize,
     /// Whether tasks with the same weights follow each other, rather than those with the same input.
     by_weights: bool,
-    /// Whether the image is read where it is.
+    /// Whether the image is read where it is, since no tap falls outside.
     direct: bool,
-    /// Whether it is, by positions that meet the same taps: of taps far apart most would meet zeros around a copy.
+    /// Whether the image is read where it is, by positions that meet the same taps, though some fall outside: of taps
+    /// far apart most would meet zeros around a copy.
     pub clips: bool,
     /// Elements from one position of the last axis to the next in a copy of the image.
     pitch: usize,
@@ -130,7 +136,9 @@ impl Channels {
         let pitch = channels + if crowded { cache::LINE / size_of::<T>() } else { 0 };
         let (image, padded) = (geo.inputs() * channels, Padded::new(geo, 0..rows, pitch).len());
         let is_apart = inner.dilation > 1 && geo.axes.iter().all(|axis| axis.input_dilation == 1);
-        let clips = is_apart && !inside && !crowded && padded > 2 * image;
+        let parts = tables[last].chunk_by(Taps::is_like).count();
+        let is_worth = padded > 2 * image && parts * LEAST_ALIKE <= inner.output;
+        let clips = is_apart && !inside && !crowded && is_worth;
         let padded = if clips { image } else { padded };
         let a_row = step * inner.output as f64 / together as f64;
         let image = outer * depth * a_row + calls + padded as f64 * 0.15;
@@ -151,9 +159,10 @@ impl Channels {
             _ => 1,
         };
         let by_work = rows as f64 * parts as f64 / tasks;
-        let by_cache = INPUT_BYTES * rows / (padded * size_of::<T>()).max(1);
+        let by_cache = INPUT_BYTES * rows / padded.saturating_mul(size_of::<T>()).max(1);
         let slab = (by_work.ceil() as usize).clamp(least, by_cache.max(least));
-        let (inputs, weights) = (padded * size_of::<T>(), weights as usize * size_of::<T>());
+        let inputs = padded.saturating_mul(size_of::<T>());
+        let weights = weights as usize * size_of::<T>();
         let by_weights = match (inputs <= KEPT_BYTES, is_kept) {
             (_, true) => false,
             (true, false) => true,
@@ -211,6 +220,9 @@ impl Channels {
         let tail = ConvTail { bias: bias.as_deref(), then, ..tail };
         let epilogue = epilogue.filter(|_| then.is_none());
         let direct = if self.direct || self.clips { T::as_acc(x) } else { None };
+        let is_small = x.len() * size_of::<T::Acc>() <= WIDE_BYTES;
+        let wide = (self.clips && direct.is_none() && is_small).then(|| widened(x));
+        let direct = direct.or(wide.as_deref());
         let whole = if direct.is_some() { None } else { self.whole(geo, x, slabs * shares.len()) };
         parallel_for(geo.batch * slabs * shares.len(), |task| {
             let (share, task) = match self.by_weights {
@@ -308,10 +320,11 @@ impl Channels {
         tasks: usize,
     ) -> Option<(Padded, Scratch<T::Acc>)> {
         let padded = |rows| Padded::new(geo, 0..rows, self.pitch);
-        let by_tasks = tasks * padded(self.slab.min(geo.axes[0].output)).rows();
+        let by_tasks = tasks.saturating_mul(padded(self.slab.min(geo.axes[0].output)).rows());
         let padded = padded(geo.axes[0].output);
-        let (each, len) = (padded.len(), geo.batch * padded.len());
-        if len * size_of::<T::Acc>() > WHOLE_BYTES || 2 * by_tasks < 3 * padded.rows() {
+        let (each, len) = (padded.len(), geo.batch.saturating_mul(padded.len()));
+        if len.saturating_mul(size_of::<T::Acc>()) > WHOLE_BYTES || 2 * by_tasks < 3 * padded.rows()
+        {
             return None;
         }
         let image = geo.inputs() * geo.groups * geo.c_in;
@@ -372,15 +385,17 @@ impl Channels {
         let mut offsets = Vec::with_capacity(together);
         // Positions of a row that meet the same taps of the last axis.
         let all_taps = Taps { count: inner.taps, ..Taps::default() };
-        let mut alike_columns: Vec<(Range<usize>, Taps)> = vec![(0..columns, all_taps)];
+        let mut alike_columns: Vec<(Range<usize>, Taps)> =
+            Vec::with_capacity(if clips { columns / LEAST_ALIKE + 1 } else { 1 });
         if clips {
-            alike_columns.clear();
             let first = if last == 0 { rows.start } else { 0 };
             let mut at = 0;
             for alike in self.tables[last][first..first + columns].chunk_by(Taps::is_like) {
                 alike_columns.push((at..at + alike.len(), alike[0]));
                 at += alike.len();
             }
+        } else {
+            alike_columns.push((0..columns, all_taps));
         }
         // The first position of each tile, how many it has, and how they lie.
         let tiles_of_a_row = columns.div_ceil(self.tall);
@@ -392,10 +407,14 @@ impl Channels {
         while outer < count {
             let row = if last == 0 { 0 } else { outer + rows.start * below };
             let start = self.start(geo, row, rows.start, strides);
-            // Rows that read alike lie one after the other, and their positions make whole tiles.
-            let alike = (1..count - outer)
-                .take_while(|&r| (r + 1) * columns <= most && self.is_alike(geo, row, row + r))
-                .count();
+            // Rows that read alike lie one after the other, and their positions make whole tiles. Those that read
+            // nothing of an image may lie before others.
+            let is_next = |r: usize| {
+                self.is_alike(geo, row, row + r)
+                    && self.start(geo, row + r, rows.start, strides) >= start
+            };
+            let alike =
+                (1..count - outer).take_while(|&r| (r + 1) * columns <= most && is_next(r)).count();
             let all = 1 + alike;
             for (part, taps) in &alike_columns {
                 let lead = self.runs(geo, row, taps, steps, &mut runs);
@@ -538,6 +557,18 @@ impl Channels {
         runs.iter_mut().for_each(|run| run.a -= lead);
         lead
     }
+}
+
+/// Images of a narrower dtype as sums are.
+fn widened<T: Element>(x: &[T]) -> Scratch<T::Acc> {
+    let mut wide = Scratch::new(x.len());
+    let (to, part) = (Out::new(&mut wide), COPY_BYTES / size_of::<T::Acc>());
+    parallel_for(x.len().div_ceil(part), |i| {
+        let range = i * part..((i + 1) * part).min(x.len());
+        // SAFETY: tasks have other parts.
+        T::widen(&x[range.clone()], unsafe { to.slice(range) });
+    });
+    wide
 }
 
 /// Whether positions follow each other, a column apart.

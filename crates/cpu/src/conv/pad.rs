@@ -30,21 +30,22 @@ impl Padded {
             let outputs = if d == 0 { rows.clone() } else { 0..axis.output };
             let leaves_out = axis.taps == 1 && axis.input_dilation == 1;
             let (step, stride) = if leaves_out { (axis.stride, 1) } else { (1, axis.stride) };
-            let reach = (outputs.len() as isize - 1).max(0) * stride
-                + (axis.taps as isize - 1).max(0) * axis.dilation
-                + 1;
-            extents.push(reach as usize);
+            // Of taps very far apart it is more than there is memory for.
+            let windows = (outputs.len() as isize - 1).max(0).saturating_mul(stride);
+            let window = (axis.taps as isize - 1).max(0).saturating_mul(axis.dilation);
+            extents.push(windows.saturating_add(window).saturating_add(1) as usize);
             origins.push(outputs.start as isize * axis.stride - axis.pad);
             steps.push(step as usize);
         }
         let pitches = pitches(&extents, pitch);
-        let stride = |(d, axis): (usize, &Axis)| pitches[d] * (axis.stride as usize / steps[d]);
+        let stride =
+            |(d, axis): (usize, &Axis)| pitches[d].saturating_mul(axis.stride as usize / steps[d]);
         let strides = geo.axes.iter().enumerate().map(stride).collect();
         Padded { extents, pitches, strides, origins, steps }
     }
 
     pub fn len(&self) -> usize {
-        self.extents[0] * self.pitches[0]
+        self.extents[0].saturating_mul(self.pitches[0])
     }
 
     /// Some positions of the first axis.
@@ -113,7 +114,7 @@ impl Padded {
 pub(super) fn pitches(sizes: &[usize], last: usize) -> Vec<usize> {
     let mut pitches = vec![last; sizes.len()];
     for d in (1..sizes.len()).rev() {
-        pitches[d - 1] = pitches[d] * sizes[d];
+        pitches[d - 1] = pitches[d].saturating_mul(sizes[d]);
     }
     pitches
 }

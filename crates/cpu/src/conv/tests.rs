@@ -431,7 +431,6 @@ fn layer_sizes() {
     }
 }
 
-/// Several tasks read one copy of an image; weights that do not stay in the cache are read by the slabs in turn.
 /// Around a copy of the image there would be more zeros than image, and some taps meet nothing.
 #[test]
 fn taps_far_apart() {
@@ -439,11 +438,11 @@ fn taps_far_apart() {
     let clips = |p: &ConvProblem| Channels::new::<f32>(&Geometry::forward(p), Isa::best()).clips;
     let sizes: [(&[usize], usize, usize); 6] = [
         (&[20, 20], 12, 1),
-        (&[9, 14], 11, 2),
+        (&[9, 20], 11, 2),
         (&[20, 7], 36, 1),
         (&[40], 30, 1),
         (&[33], 21, 3),
-        (&[5, 4, 6], 4, 1),
+        (&[5, 4, 12], 4, 1),
     ];
     for (at, &(size, dilation, stride)) in sizes.iter().enumerate() {
         for (batch, groups, ci, co) in [(1, 1, 5, 40), (2, 2, 6, 34), (1, 1, 70, 19)] {
@@ -460,13 +459,28 @@ fn taps_far_apart() {
             check_all(&case(p, &mut rng));
         }
     }
-    assert!(!clips(&ConvProblem {
+    // Rows that meet nothing follow each other across an axis.
+    let p = ConvProblem {
+        kernel: vec![3, 1, 3],
+        dilation: vec![1, 1, 8],
+        padding: vec![(1, 1), (1, 1), (8, 8)],
+        output: vec![5, 6, 8],
+        ..problem(1, 3, 20, &[5, 4, 8], 3)
+    };
+    assert!(clips(&p));
+    check_all(&case(p, &mut rng));
+    // Near taps, and far ones of which few positions meet the same.
+    let near = ConvProblem {
         padding: vec![(2, 2); 2],
         dilation: vec![2; 2],
         ..problem(1, 8, 8, &[30, 30], 3)
-    }));
+    };
+    let many =
+        ConvProblem { padding: vec![(64, 64)], dilation: vec![2], ..problem(1, 8, 8, &[64], 65) };
+    assert!(!clips(&near) && !clips(&many));
 }
 
+/// Several tasks read one copy of an image; weights that do not stay in the cache are read by the slabs in turn.
 #[test]
 fn tasks_that_share_channels() {
     let mut rng = Rng(19);

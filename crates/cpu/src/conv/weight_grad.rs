@@ -192,7 +192,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
             slab,
             images,
             // Vectors may be read past the end of their unit.
-            unit: Unit { x: padded.len() + set.lanes, positions: slab * row, padded },
+            unit: Unit { x: padded.len().saturating_add(set.lanes), positions: slab * row, padded },
             dy_tiles: dy_tiles(geo, &split, set.lanes, patch_lanes),
             kind: PhantomData,
         };
@@ -255,7 +255,7 @@ impl<'s, A: Tiled> WeightGrad<'s, A> {
         let (image, outputs) = (geo.inputs() * geo.groups * geo.c_in, geo.outputs());
         let (rows, row) = (geo.axes[0].output, outputs / geo.axes[0].output);
         let channels = geo.groups * geo.c_out;
-        let mut xs = Scratch::<A>::new(self.images * self.unit.x);
+        let mut xs = Scratch::<A>::new(self.images.saturating_mul(self.unit.x));
         let positions = self.images * self.unit.positions;
         let width = self.dy_tiles.last().map_or(0, |t| t.start + t.width);
         let mut dys = Scratch::<A>::new(positions * width + COPY);

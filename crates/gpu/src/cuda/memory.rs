@@ -11,7 +11,7 @@ use super::gpu::{Gpu, lock};
 use super::lane::Uses;
 use crate::pool::Classes;
 
-/// Blocks are whole multiples of 2 MiB where a quarter would be more.
+/// Blocks are whole multiples of 2 MiB where an eighth would be more.
 pub const CLASSES: Classes = Classes { least: 512, step: 2 << 20 };
 
 /// The memory behind a buffer of a CUDA device.
