@@ -209,7 +209,7 @@ mod tests {
         let values = [(64, 0, 1, false), (64, 1, 3, false)].map(chain);
         let given = [1, 2, 5].map(|step| Chain::of_scratch(&spec(step)));
         let (rooms, of) = assign(&values.into_iter().chain(given).collect::<Vec<_>>());
-        // In step 1 both values are there, in step 2 the first is gone, in step 5 both are.
+        // In step 1 both values are there, in step 2 the second alone, in step 5 none.
         assert_eq!(sizes(&rooms), [64, 64, 60]);
         assert_eq!(of[2], Some(2));
         assert!(of[3] != of[1] && of[4].is_some());
