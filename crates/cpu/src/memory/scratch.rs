@@ -41,7 +41,8 @@ impl<T: Real> Scratch<T> {
     }
 
     fn lines(len: usize) -> usize {
-        (len * size_of::<T>()).div_ceil(64) + 4
+        // Of more elements than there are numbers for it is more than there is memory for.
+        len.saturating_mul(size_of::<T>()).div_ceil(64) + 4
     }
 
     /// A buffer of `len` elements and a few more that may be read past its end. Where there is no memory for it the
@@ -49,7 +50,7 @@ impl<T: Real> Scratch<T> {
     pub fn new(len: usize) -> Self {
         match Self::try_new(len) {
             Some(scratch) => scratch,
-            None => give_up(Self::lines(len) * size_of::<Line>()),
+            None => give_up(Self::lines(len).saturating_mul(size_of::<Line>())),
         }
     }
 
@@ -96,5 +97,18 @@ impl<T: Real> DerefMut for Scratch<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scratch;
+
+    #[test]
+    fn more_than_there_are_addresses_is_no_memory() {
+        for len in [1 << 62, (1 << 62) + 3, usize::MAX] {
+            assert!(Scratch::<f32>::try_new(len).is_none() && Scratch::<f64>::exact(len).is_none());
+        }
+        assert!(Scratch::<f32>::try_new(3).is_some_and(|three| three.len() == 3));
     }
 }
