@@ -4,7 +4,7 @@
 #![cfg(feature = "wgpu")]
 
 use cupola::backend::{
-    Args, Backend, Buffer, Kernel, Operand, Region, Segment, backend, devices_of,
+    Args, Backend, Buffer, Executable, Kernel, Operand, Region, Segment, backend, devices_of,
 };
 use cupola::backend::{Body, Instr};
 use cupola::device::{DeviceKind, Stream, with_stream};
@@ -48,12 +48,16 @@ fn region(buffer: &Buffer) -> Region<'_> {
     Region { buffer, offset: 0 }
 }
 
+/// Runs what needs no more than these.
+fn launch(on: &dyn Executable, inputs: &[Region<'_>], outputs: &[Region<'_>]) -> Result<()> {
+    on.run(&Args { inputs, outputs, scalars: &[], scratch: None })
+}
+
 /// What the one output of a segment is.
 fn run(gpu: &Wgpu, segment: &Segment, input: &[u8]) -> Result<Vec<u8>> {
     let size = |o: &Operand| o.aval.shape.size() * o.aval.dtype.size();
     let (x, y) = (gpu.upload(input)?, gpu.alloc(size(&segment.outputs[0]))?);
-    let args = Args { inputs: &[region(&x)], outputs: &[region(&y)], scalars: &[], scratch: None };
-    gpu.prepare(segment)?.run(&args)?;
+    launch(&*gpu.prepare(segment)?, &[region(&x)], &[region(&y)])?;
     let mut out = vec![0; y.bytes()];
     gpu.download(&y, 0, &mut out)?;
     Ok(out)
@@ -164,12 +168,11 @@ fn products_in_vectors_are_what_they_are_one_by_one() -> Result<()> {
                     let mut out = vec![0; 2 * rows * columns * dtype.size()];
                     let result = gpu.upload(&out)?;
                     let region = |buffer, offset: usize| Region { buffer, offset: offset as isize };
-                    executable.run(&Args {
-                        inputs: &[region(&a, offsets[0]), region(&b, offsets[1])],
-                        outputs: &[region(&result, 0)],
-                        scalars: &[],
-                        scratch: None,
-                    })?;
+                    launch(
+                        &*executable,
+                        &[region(&a, offsets[0]), region(&b, offsets[1])],
+                        &[region(&result, 0)],
+                    )?;
                     gpu.download(&result, 0, &mut out)?;
                     Ok(out)
                 };
@@ -226,12 +229,11 @@ fn fours_are_what_ones_are() -> Result<()> {
                     let filled = |bytes: usize| gpu.upload(&vec![0xaa; bytes]);
                     let (sum, above) = (filled((248 + offset) * size)?, filled(248 + offset)?);
                     let region = |buffer| Region { buffer, offset: offset as isize };
-                    executable.run(&Args {
-                        inputs: &[region(&x), region(&y)],
-                        outputs: &[region(&sum), region(&above)],
-                        scalars: &[],
-                        scratch: None,
-                    })?;
+                    launch(
+                        &*executable,
+                        &[region(&x), region(&y)],
+                        &[region(&sum), region(&above)],
+                    )?;
                     let read = |buffer: &Buffer, size: usize| -> Result<Vec<u8>> {
                         let mut out = vec![0; buffer.bytes()];
                         gpu.download(buffer, 0, &mut out)?;
@@ -292,12 +294,7 @@ fn on_unified_memory_nothing_is_staged() -> Result<()> {
         let mut own = bytes.clone();
         own[0] = turn;
         let (from, to) = (gpu.upload(&own)?, gpu.alloc(own.len())?);
-        copy.run(&Args {
-            inputs: &[region(&from)],
-            outputs: &[region(&to)],
-            scalars: &[],
-            scratch: None,
-        })?;
+        launch(&*copy, &[region(&from)], &[region(&to)])?;
         results.push(to);
     }
     for (turn, result) in results.iter().enumerate() {
@@ -329,12 +326,7 @@ fn memory_that_launches_still_read_is_not_overwritten() -> Result<()> {
             for step in 0..8 {
                 let own = (thread << 16 | turn << 8 | step).to_le_bytes().repeat(count);
                 let (from, to) = (gpu.upload(&own)?, gpu.alloc(own.len())?);
-                copy.run(&Args {
-                    inputs: &[region(&from)],
-                    outputs: &[region(&to)],
-                    scalars: &[],
-                    scratch: None,
-                })?;
+                launch(&*copy, &[region(&from)], &[region(&to)])?;
                 results.push((own, to));
             }
             for (own, result) in results {

@@ -91,7 +91,7 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
     let steps: Vec<Step> =
         steps.map(|(prepared, (operands, origin))| operands.step(prepared, origin)).collect();
     let outputs: Vec<OutputSpec> = fusion.outputs.iter().map(|view| output(view)).collect();
-    let slot = |info: &SlotInfo<'_>| SlotSpec { bytes: bytes(info), is_output: false, room: None };
+    let slot = |info: &SlotInfo<'_>| SlotSpec::new(bytes(info));
     let mut slots: Vec<SlotSpec> = fusion.slots.iter().map(slot).collect();
     for output in &outputs {
         slots[output.access.slot as usize].is_output = true;
@@ -126,7 +126,7 @@ pub(super) fn finish(
     let wanted = executables.iter().map(|executable| executable.scratch()).enumerate();
     let mut scratch: Vec<ScratchSpec> = wanted
         .filter(|&(_, bytes)| bytes > 0)
-        .map(|(step, bytes)| ScratchSpec { step, bytes, room: None })
+        .map(|(step, bytes)| ScratchSpec { step, memory: SlotSpec::new(bytes) })
         .collect();
     let rooms = note_rooms(&steps, &mut slots, &mut scratch, leaves);
     let sequence = backend.sequence(&executables);

@@ -135,7 +135,7 @@ struct Access {
     offset: fuse::Offset,
 }
 
-/// What a plan needs for one slot.
+/// The memory that a plan needs for one slot.
 #[derive(Clone)]
 struct SlotSpec {
     bytes: usize,
@@ -145,12 +145,16 @@ struct SlotSpec {
     room: Option<u32>,
 }
 
+impl SlotSpec {
+    fn new(bytes: usize) -> Self {
+        SlotSpec { bytes, is_output: false, room: None }
+    }
+}
+
 /// Memory for a step's own use while it runs.
 struct ScratchSpec {
     step: usize,
-    bytes: usize,
-    /// The one of the plan's rooms that it is to be.
-    room: Option<u32>,
+    memory: SlotSpec,
 }
 
 /// The bytes of what is little more memory than `bytes`.

@@ -69,13 +69,14 @@ pub(super) fn note_rooms(
         slot.room = chain.and_then(|chain| room_of[chain]);
     }
     for (own, room) in scratch.iter_mut().zip(&room_of[count..]) {
-        own.room = *room;
+        own.memory.room = *room;
     }
     rooms
 }
 
 impl Chain {
-    fn of_scratch(&ScratchSpec { step, bytes, .. }: &ScratchSpec) -> Chain {
+    fn of_scratch(&ScratchSpec { step, ref memory }: &ScratchSpec) -> Chain {
+        let bytes = memory.bytes;
         let (maker, is_output, is_of_leaf, live) = ((step, 0), false, false, 0);
         Chain { bytes, maker, first: step, last: step, is_output, is_of_leaf, live }
     }
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_a_step_is_given_for_itself_lies_where_nothing_else_does() {
-        let spec = |step| ScratchSpec { step, bytes: 60 << 10, room: None };
+        let spec = |step| ScratchSpec { step, memory: SlotSpec::new(60 << 10) };
         let values = [(64, 0, 1, false), (64, 1, 3, false)].map(chain);
         let given = [1, 2, 5].map(|step| Chain::of_scratch(&spec(step)));
         let (rooms, of) = assign(&values.into_iter().chain(given).collect::<Vec<_>>());

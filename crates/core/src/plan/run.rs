@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::control::Place;
 use super::fuse::ScalarSource;
 use super::rooms::Room;
-use super::{Access, Plan, ScratchSpec, SlotSpec, Step, little_more};
+use super::{Access, Plan, SlotSpec, Step, little_more};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Fails, Region, Sequence, Stopped, backend, wait_for};
 use crate::dtype::DType;
@@ -207,25 +207,15 @@ impl Memory<'_> {
                     }
                     self.homes[donor as usize]
                 }
-                None => {
-                    let SlotSpec { bytes, is_output, room } = plan.slots[slot];
-                    self.find(Wanted { bytes, is_output, room }, plan, on, (step, at), lines)?
-                }
+                None => self.find(&plan.slots[slot], plan, on, (step, at), lines)?,
             };
-            if (home as usize) < self.leaves.len() {
-                self.overwrites = self.overwrites.min(index);
-            }
+            self.note_written(home, index);
             self.live[home as usize] += 1;
             self.homes[slot] = home;
         }
-        if let Some(&ScratchSpec { bytes, room, .. }) =
-            plan.scratch.get(self.scratch.len()).filter(|own| own.step == index)
-        {
-            let wanted = Wanted { bytes, is_output: false, room };
-            let home = self.find(wanted, plan, on, (step, 0), lines)?;
-            if (home as usize) < self.leaves.len() {
-                self.overwrites = self.overwrites.min(index);
-            }
+        if let Some(own) = plan.scratch.get(self.scratch.len()).filter(|own| own.step == index) {
+            let home = self.find(&own.memory, plan, on, (step, 0), lines)?;
+            self.note_written(home, index);
             self.scratch.push(home);
             self.free.push(home);
         }
@@ -241,11 +231,18 @@ impl Memory<'_> {
         Ok(())
     }
 
+    /// Notes that a step writes to a home.
+    fn note_written(&mut self, home: Home, step: usize) {
+        if (home as usize) < self.leaves.len() {
+            self.overwrites = self.overwrites.min(step);
+        }
+    }
+
     /// The room that the plan has for something, if it is free. If not, or if there is none yet, a home that is free, no
     /// room, and has little more than it needs: the smallest, and of these the last freed. Else a new one.
     fn find(
         &mut self,
-        Wanted { bytes, is_output, room }: Wanted,
+        &SlotSpec { bytes, is_output, room }: &SlotSpec,
         plan: &Plan,
         on: &dyn Backend,
         (step, output): (&Step, usize),
@@ -295,15 +292,6 @@ impl Memory<'_> {
         }
         Ok(home)
     }
-}
-
-/// What has to lie somewhere.
-struct Wanted {
-    bytes: usize,
-    /// Whether its memory outlives the run, and is no larger than it needs.
-    is_output: bool,
-    /// The room that it is to lie in.
-    room: Option<u32>,
 }
 
 /// An error where memory that was lent has changed; what many arrays lie in is looked at once.
