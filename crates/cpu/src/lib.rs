@@ -13,6 +13,7 @@ mod custom;
 pub mod dot;
 mod fft;
 mod gather;
+mod lifted;
 mod linalg;
 mod map;
 mod math;

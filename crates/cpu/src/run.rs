@@ -10,6 +10,7 @@ use cupola_core::prim::Primitive;
 use cupola_core::{Error, Result, Shape, is_row_major};
 use cupola_simd::Then;
 
+use crate::lifted::{Lifted, LiftedArgs};
 use crate::map::{EpilogueKernel, MapKernel, RawArgs};
 use crate::memory::{HostMemory, caught};
 use crate::op::{self, Finish, Io, OpKernel};
@@ -48,13 +49,13 @@ impl CpuKernel {
         }
         let size = segment.outputs.first().map_or(0, |o| o.aval.shape.size());
         let continuation = |e: &Epilogue| {
-            let extra = &segment.inputs[e.first_input..];
+            let (lifted, body, extra) = Lifted::new(&e.body, &segment.inputs[e.first_input..]);
             let (tail, rest) = match op.has_tail() {
-                true => TailPlan::cut(&e.body, extra),
-                false => (TailPlan::default(), Some(e.body.clone())),
+                true => TailPlan::cut(&body, &extra),
+                false => (TailPlan::default(), Some(body)),
             };
-            let kernel = rest.map(|body| EpilogueKernel::new(&body, extra)).transpose()?;
-            Ok(Continuation { tail, kernel, first_input: e.first_input })
+            let kernel = rest.map(|body| EpilogueKernel::new(&body, &extra)).transpose()?;
+            Ok(Continuation { lifted, tail, kernel, first_input: e.first_input })
         };
         let epilogue = segment.epilogue.as_ref().map(continuation).transpose()?;
         Ok(CpuKernel::Op { op, epilogue, size })
@@ -63,6 +64,8 @@ impl CpuKernel {
 
 /// An elementwise program that continues a primitive.
 struct Continuation {
+    /// The inputs that are read once.
+    lifted: Lifted,
     /// What the primitive's kernel does of it.
     tail: TailPlan,
     /// The rest, if there is any.
@@ -188,18 +191,21 @@ unsafe fn run_op(
     io: &Io<'_>,
     scalars: &[[u8; 8]],
 ) -> Result<()> {
-    let Some(Continuation { tail, kernel, first_input }) = epilogue else {
+    let Some(Continuation { lifted, tail, kernel, first_input }) = epilogue else {
         let finish = Finish { tail: TailArgs::default(), epilogue: None, size };
         // SAFETY: the same contract.
         return unsafe { op.run(io, finish) };
     };
     static RUNS: AtomicU64 = AtomicU64::new(1);
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
-    let args = RawArgs { inputs: &io.inputs[*first_input..], outputs: &io.outputs, scalars };
-    let mut tail = tail.args(args.inputs, scalars);
+    // SAFETY: the caller vouches for the inputs.
+    let LiftedArgs { inputs, scalars } =
+        unsafe { lifted.args(&io.inputs[*first_input..], scalars) };
+    let args = RawArgs { inputs: &inputs, outputs: &io.outputs, scalars: &scalars };
+    let mut tail = tail.args(args.inputs, args.scalars);
     let kernel = kernel.as_ref();
     // What reads nothing but results and scalars can be done where they are stored.
-    let function = kernel.filter(|_| op.has_tail()).and_then(|k| k.as_function(scalars));
+    let function = kernel.filter(|_| op.has_tail()).and_then(|k| k.as_function(args.scalars));
     let then = function.as_ref().map(|function| {
         move |first: *mut f32, step: usize, count: usize, width: usize| {
             // SAFETY: the op has just stored the rows.

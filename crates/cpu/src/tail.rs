@@ -134,7 +134,7 @@ enum Step {
 }
 
 /// Whether an operand has one element for each index of the last axis, side by side.
-fn is_bias(body: &Body, operand: &Operand) -> bool {
+pub(crate) fn is_bias(body: &Body, operand: &Operand) -> bool {
     let Some((last, axes)) = body.shape.split_last() else { return false };
     let Some((stride, strides)) = operand.strides.split_last() else { return false };
     let repeats = axes.iter().zip(strides).all(|(&size, &stride)| size <= 1 || stride == 0);
