@@ -5,14 +5,14 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use cupola_core::fork;
+use smallvec::SmallVec;
 
 thread_local! {
     static OVERRIDE: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -79,37 +79,21 @@ fn share_out(chunks: usize, threads: usize, body: &(dyn Fn(usize) + Sync)) {
         (0..chunks).for_each(body);
         return;
     };
-    // SAFETY: only the lifetime is changed. Helpers call `body` between `enter` and `leave`;
-    // `close` below makes every later `enter` fail and waits until those inside have left.
-    let body = unsafe {
-        std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(body)
-    };
-    let job = Arc::new(Job {
-        body,
-        shares: Share::all(chunks, threads),
-        gate: AtomicUsize::new(0),
-        panic: Mutex::new(None),
-    });
-    helpers.call(&job, threads - 1);
-    job.work(0);
-    helpers.dismiss(&job);
-    job.close();
-    let panic = job.panic.lock().map(|mut p| p.take());
-    if let Ok(Some(payload)) = panic {
+    let job = Job { body, shares: Share::all(chunks, threads), panic: Mutex::new(None) };
+    helpers.with_help(&job, threads - 1, || job.work(0));
+    let panic = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(payload) = panic {
         resume_unwind(payload);
     }
 }
 
-struct Job {
-    body: &'static (dyn Fn(usize) + Sync),
+/// What a `parallel_for` has to do, on its caller's stack.
+struct Job<'a> {
+    body: &'a (dyn Fn(usize) + Sync),
     /// The chunks that are left, one share for each thread: the caller's first, then those of helpers.
-    shares: Vec<Share>,
-    /// Helpers inside, and `CLOSED` once the caller has finished.
-    gate: AtomicUsize,
+    shares: SmallVec<[Share; 4]>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
-
-const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// Chunks that one thread takes from the front, and others from the back. It has a cache line of its own.
 #[repr(align(64))]
@@ -122,7 +106,7 @@ impl Share {
     const MOST: usize = (1 << Self::BITS) - 1;
 
     /// `chunks` chunks in as many shares as there are threads.
-    fn all(chunks: usize, threads: usize) -> Vec<Share> {
+    fn all(chunks: usize, threads: usize) -> SmallVec<[Share; 4]> {
         let start = |thread: usize| chunks / threads * thread + (chunks % threads).min(thread);
         let share = |thread| Share::of(start(thread), start(thread + 1));
         (0..threads).map(share).collect()
@@ -159,32 +143,7 @@ impl Share {
     }
 }
 
-impl Job {
-    fn enter(&self) -> bool {
-        if self.gate.fetch_add(1, Ordering::Acquire) & CLOSED == 0 {
-            return true;
-        }
-        self.leave();
-        false
-    }
-
-    fn leave(&self) {
-        self.gate.fetch_sub(1, Ordering::Release);
-    }
-
-    fn close(&self) {
-        self.gate.fetch_or(CLOSED, Ordering::AcqRel);
-        let mut spins = 0u32;
-        while self.gate.load(Ordering::Acquire) != CLOSED {
-            spins += 1;
-            if spins < 2000 {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
-        }
-    }
-
+impl Job<'_> {
     /// A chunk of the thread that has most left.
     fn take_over(&self) -> Option<usize> {
         loop {
@@ -238,29 +197,77 @@ const BUSY: Duration = Duration::from_micros(50);
 /// How often it looks for work until it looks at the clock.
 const ROUNDS: usize = 16;
 
-/// Threads that take part in other threads' jobs.
-struct Helpers {
-    state: Mutex<Waiting>,
-    /// Places in all jobs that helpers may take: what those who look for work read.
-    places: AtomicUsize,
-    wake: Condvar,
+/// How many callers have help at the same time.
+const DESKS: usize = 8;
+
+/// Where a caller offers its job. It has cache lines of its own: that of its gate is all that goes from the caller to a
+/// helper before it begins.
+#[repr(align(128))]
+struct Desk {
+    /// Helpers at work, and [`Desk::PLACE`] for each place that is free.
+    gate: AtomicUsize,
+    job: AtomicPtr<Job<'static>>,
+    is_taken: AtomicBool,
 }
 
-#[derive(Default)]
-struct Waiting {
-    /// Jobs and their places for helpers, the oldest first.
-    jobs: VecDeque<(Arc<Job>, usize)>,
-    /// Helpers that look for work, and those that sleep.
-    looking: usize,
-    asleep: usize,
+impl Desk {
+    const PLACE: usize = 1 << (usize::BITS / 2);
+
+    const fn new() -> Desk {
+        let job = AtomicPtr::new(std::ptr::null_mut());
+        Desk { gate: AtomicUsize::new(0), job, is_taken: AtomicBool::new(false) }
+    }
+
+    /// How many places are free.
+    fn places(&self) -> usize {
+        self.gate.load(Ordering::SeqCst) / Desk::PLACE
+    }
+
+    /// Takes a place, if one is free: from then on the job stays where it is until [`Desk::leave`].
+    fn enter(&self) -> bool {
+        let rest = |gate| (gate >= Desk::PLACE).then(|| gate - Desk::PLACE + 1);
+        self.gate.fetch_update(Ordering::Acquire, Ordering::Relaxed, rest).is_ok()
+    }
+
+    fn leave(&self) {
+        self.gate.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Takes back the places that nobody has taken, and waits for who is at work.
+    fn close(&self) {
+        self.gate.fetch_and(Desk::PLACE - 1, Ordering::Relaxed);
+        let mut spins = 0u32;
+        while self.gate.load(Ordering::Acquire) != 0 {
+            spins += 1;
+            if spins < 2000 {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        self.is_taken.store(false, Ordering::Release);
+    }
+}
+
+/// Threads that take part in other threads' jobs.
+struct Helpers {
+    desks: [Desk; DESKS],
+    /// Helpers that look for work, and those that sleep or are about to.
+    looking: AtomicUsize,
+    asleep: AtomicUsize,
+    /// Is held from the last look at the desks until a helper sleeps.
+    bed: Mutex<()>,
+    wake: Condvar,
 }
 
 impl Helpers {
     /// Starts `count` helpers, or as many as can be; `None` where that is none.
     fn start(count: usize) -> Option<&'static Helpers> {
         let helpers: &'static Helpers = Box::leak(Box::new(Helpers {
-            state: Mutex::default(),
-            places: AtomicUsize::new(0),
+            desks: [const { Desk::new() }; DESKS],
+            looking: AtomicUsize::new(0),
+            asleep: AtomicUsize::new(0),
+            bed: Mutex::new(()),
             wake: Condvar::new(),
         }));
         let start = |i: &usize| {
@@ -271,79 +278,92 @@ impl Helpers {
         (started > 0).then_some(helpers)
     }
 
-    fn state(&self) -> MutexGuard<'_, Waiting> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Offers `places` in a job while the caller does its own part of it, which does not unwind. Where all desks are
+    /// taken it is alone.
+    fn with_help(&self, job: &Job<'_>, places: usize, own: impl FnOnce()) {
+        let is_free = |desk: &&Desk| {
+            !desk.is_taken.load(Ordering::Relaxed) && !desk.is_taken.swap(true, Ordering::Acquire)
+        };
+        let Some(desk) = self.desks.iter().find(is_free) else { return own() };
+        desk.job.store(std::ptr::from_ref(job).cast_mut().cast(), Ordering::Relaxed);
+        desk.gate.store(places * Desk::PLACE, Ordering::SeqCst);
+        self.wake(places);
+        own();
+        desk.close();
     }
 
-    /// Offers places in a job, and wakes who is needed beside those who look for work.
-    fn call(&self, job: &Arc<Job>, places: usize) {
-        let mut state = self.state();
-        state.jobs.push_back((job.clone(), places));
-        let all = self.places.fetch_add(places, Ordering::Release) + places;
-        let sleepers = all.saturating_sub(state.looking).min(places).min(state.asleep);
-        drop(state);
-        (0..sleepers).for_each(|_| self.wake.notify_one());
-    }
-
-    /// Takes back the places in a job that nobody has taken.
-    fn dismiss(&self, job: &Arc<Job>) {
-        let mut state = self.state();
-        if let Some(at) = state.jobs.iter().position(|(other, _)| Arc::ptr_eq(job, other)) {
-            let left = state.jobs.remove(at).map_or(0, |(_, places)| places);
-            self.places.fetch_sub(left, Ordering::Relaxed);
+    /// Wakes at most `places` helpers: those who are needed beside who looks for work.
+    fn wake(&self, places: usize) {
+        // Who lies down after this was read looks at the desks once more.
+        let asleep = self.asleep.load(Ordering::SeqCst);
+        if asleep == 0 {
+            return;
         }
+        let all: usize = self.desks.iter().map(Desk::places).sum();
+        let needed = all.saturating_sub(self.looking.load(Ordering::SeqCst));
+        let sleepers = needed.min(places).min(asleep);
+        if sleepers > 0 {
+            // Who holds it is not asleep yet, and would not hear.
+            drop(self.bed());
+            (0..sleepers).for_each(|_| self.wake.notify_one());
+        }
+    }
+
+    fn bed(&self) -> MutexGuard<'_, ()> {
+        self.bed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the helper of this number does as long as the process lives; 0 is who calls.
     fn help(&self, number: usize) {
         loop {
-            let job = self.next_job();
+            let desk = self.next_desk();
             let _joined = fork::joined();
-            if job.enter() {
-                job.work(number);
-                job.leave();
-            }
+            // SAFETY: this thread has entered, and whoever offered the job waits until it leaves.
+            let job = unsafe { &*desk.job.load(Ordering::Relaxed) };
+            job.work(number);
+            desk.leave();
         }
     }
 
-    fn next_job(&self) -> Arc<Job> {
-        let mut state = self.state();
+    /// Enters where a place is free.
+    fn enter(&self) -> Option<&Desk> {
+        self.desks.iter().find(|desk| desk.places() > 0 && desk.enter())
+    }
+
+    fn next_desk(&self) -> &Desk {
         loop {
-            if let Some((job, places)) = state.jobs.front_mut() {
-                let job = job.clone();
-                *places -= 1;
-                if *places == 0 {
-                    state.jobs.pop_front();
-                }
-                self.places.fetch_sub(1, Ordering::Relaxed);
-                return job;
-            }
-            state.looking += 1;
-            drop(state);
+            self.looking.fetch_add(1, Ordering::SeqCst);
             let found = self.look();
-            state = self.state();
-            state.looking -= 1;
-            if !found && state.jobs.is_empty() {
-                state.asleep += 1;
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.asleep -= 1;
+            self.looking.fetch_sub(1, Ordering::SeqCst);
+            if let Some(desk) = found {
+                return desk;
+            }
+            let bed = self.bed();
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            let found = self.enter();
+            if found.is_none() {
+                drop(self.wake.wait(bed).unwrap_or_else(PoisonError::into_inner));
+            }
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            if let Some(desk) = found {
+                return desk;
             }
         }
     }
 
-    /// Whether a job comes before it is time to sleep. After a while whoever else wants the core has it.
-    fn look(&self) -> bool {
+    /// A job that comes before it is time to sleep. After a while whoever else wants the core has it.
+    fn look(&self) -> Option<&Desk> {
         let start = Instant::now();
         loop {
             for _ in 0..ROUNDS {
-                if self.places.load(Ordering::Acquire) != 0 {
-                    return true;
+                if let Some(desk) = self.enter() {
+                    return Some(desk);
                 }
                 std::hint::spin_loop();
             }
             let looked = start.elapsed();
             if looked >= AWAKE {
-                return false;
+                return None;
             }
             if looked >= BUSY {
                 std::thread::yield_now();
