@@ -17,7 +17,7 @@ use super::weights::{WeightTile, Weights};
 use super::{CACHED, ConvTail, Epilogue, Geometry};
 use crate::cache;
 use crate::memory::Scratch;
-use crate::threads::{balanced, even_part, parallel_for};
+use crate::threads::{balanced, even_part, num_threads, parallel_for};
 
 /// Cycles worth a task of its own, and those that it takes to begin one.
 const TASK: f64 = 20_000.0;
@@ -30,8 +30,9 @@ const TASKS: usize = 128;
 const INPUT_BYTES: usize = 512 << 10;
 /// Bytes of images, and of weights, that stay in the second-level cache while others go through it.
 const KEPT_BYTES: usize = 512 << 10;
-/// Slabs that are enough for many threads.
+/// Slabs that are enough for many threads, and for each of a few.
 const SLABS: usize = 24;
+const SLABS_OF_ONE: usize = 4;
 /// Bytes of all images that are copied as a whole, and of the parts in which they are.
 const WHOLE_BYTES: usize = 2 << 20;
 const COPY_BYTES: usize = 64 << 10;
@@ -153,8 +154,9 @@ impl Channels {
         // Weights that stay in the cache may be read by every task, which then has whole positions: what
         // follows is computed as long as these are at hand.
         let is_kept = weights as usize * size_of::<T>() <= KEPT_BYTES;
+        let enough = SLABS.min(SLABS_OF_ONE * num_threads());
         let parts = match geo.groups {
-            1 if is_kept && rows / least.max(1) >= SLABS => 1,
+            1 if is_kept && rows / least.max(1) >= enough => 1,
             1 => ((tasks / by_traffic).round() as usize).clamp(1, vectors.len().max(1)),
             _ => 1,
         };

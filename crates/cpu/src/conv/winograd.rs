@@ -36,6 +36,8 @@ const TASKS: usize = 24;
 const SHARED: usize = 64;
 /// Cycles to transform a vector of inputs, or outputs, of a tile.
 const TRANSFORM: f64 = 50.0;
+/// Cycles that a tile takes besides, however few channels there are.
+const A_TILE: f64 = 250.0;
 /// Cycles for a byte of weights that do not stay in the second-level cache.
 const FAR: f64 = 0.1;
 const NEAR_BYTES: usize = 512 << 10;
@@ -93,7 +95,8 @@ impl Winograd {
         let calls = (heights.len() * vectors.len() * POINTS) as f64 * 40.0;
         let weights = POINTS * geo.c_in * wide_out * set.lanes * size_of::<T>();
         let far = if weights > NEAR_BYTES { weights as f64 * FAR } else { 0.0 };
-        let transforms = (all * (wide_in * parts + wide_out)) as f64 * TRANSFORM;
+        let a_tile = (wide_in * parts + wide_out) as f64 * TRANSFORM + A_TILE;
+        let transforms = all as f64 * a_tile;
         let each = blocks * ((POINTS * geo.c_in) as f64 * step + calls + far) + transforms;
         let cost = geo.groups as f64 * each;
         let lanes = set.lanes;
