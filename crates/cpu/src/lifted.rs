@@ -27,8 +27,9 @@ impl Lifted {
     pub fn new(body: &Body, extra: &[Operand]) -> (Lifted, Body, Vec<Operand>) {
         let is_one = |operand: &Operand| {
             let mut axes = body.shape.iter().zip(&operand.strides);
-            // What is added to one channel is a bias.
-            axes.all(|(&size, &stride)| size <= 1 || stride == 0) && !is_bias(body, operand)
+            // Of nothing there is no element to read. What is added to one channel is a bias.
+            let is_one = axes.all(|(&size, &stride)| size == 1 || size > 1 && stride == 0);
+            is_one && !is_bias(body, operand)
         };
         let all = 0..extra.len();
         let (read, kept): (Vec<usize>, Vec<usize>) = all.partition(|&i| is_one(&extra[i]));
@@ -125,9 +126,10 @@ mod tests {
         is(args.scalars[1], 1.5);
         is(args.scalars[2], 3.5);
 
-        // With one channel an element is a bias; without others a body stays as it is.
-        let shape = Shape::from([6, 1]);
-        let body = Body { shape, ..body };
-        assert_eq!(Lifted::new(&body, &extra).1, body);
+        // With one channel an element is a bias, and of nothing there is none: a body stays as it is.
+        for shape in [[6, 1], [0, 3], [3, 0]] {
+            let body = Body { shape: Shape::from(shape), ..body.clone() };
+            assert_eq!(Lifted::new(&body, &extra).1, body);
+        }
     }
 }
