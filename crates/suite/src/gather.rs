@@ -67,6 +67,7 @@ pub fn samples() -> Vec<Sample> {
     all.extend(slices());
     all.extend(along_one_axis());
     all.extend(not_a_number());
+    all.extend(long_runs());
     all
 }
 
@@ -249,6 +250,59 @@ fn along_one_axis() -> Vec<Sample> {
                 all.push(put.within(Accuracy::Exact).where_kernels_are_cheap());
             }
         }
+    }
+    all
+}
+
+/// Thousands of updates for a few places, most for one. Sums and products stay exact in every type.
+fn long_runs() -> Vec<Sample> {
+    const COUNT: usize = 5000;
+    let value = |mode: ScatterMode| {
+        move |i: usize| match mode {
+            ScatterMode::Add => f64::from(u8::from(i.is_multiple_of(97))),
+            ScatterMode::Prod => 1.0 + f64::from(u8::from(i.is_multiple_of(1999))),
+            ScatterMode::Set | ScatterMode::Max | ScatterMode::Min => (i % 101) as f64,
+        }
+    };
+    let at = |shape: &[usize]| {
+        let place = |i: usize| if i.is_multiple_of(10) { i / 10 % 3 } else { 1 };
+        fixed(shape, DType::I32, move |i| place(i) as f64)
+    };
+    let start = |shape: &[usize]| from(shape, |i| whole(i, 3, 5));
+    let mut all = Vec::new();
+    for mode in MODES {
+        let rows = Scatter { mode, axes: dims(&[0]) };
+        let rows = Sample::new(
+            format!("scatter {mode:?}, thousands for one place"),
+            move |_| rows.clone().into(),
+            vec![start(&[3, 2]), from([COUNT, 1, 2], value(mode)), at(&[COUNT])],
+        );
+        let points = Scatter { mode, axes: dims(&[2, 0]) };
+        let points = Sample::new(
+            format!("scatter points {mode:?}, thousands for one place"),
+            move |_| points.clone().into(),
+            vec![
+                start(&[3, 2, 3]),
+                from([COUNT, 1, 2, 1], value(mode)),
+                at(&[COUNT]),
+                fixed([COUNT], DType::I32, |i| if i.is_multiple_of(7) { 2.0 } else { 0.0 }),
+            ],
+        );
+        let along = |axis: usize, [shape, updates]: [[usize; 2]; 2]| {
+            Sample::new(
+                format!("put_along_axis {mode:?} {axis}, thousands for one place"),
+                move |_| ScatterAxis { mode, axis }.into(),
+                vec![start(&shape), from(updates, value(mode)), at(&updates)],
+            )
+        };
+        let samples =
+            [rows, points, along(0, [[3, 2], [COUNT, 2]]), along(1, [[2, 3], [2, COUNT]])];
+        let is_one_of_few = |d: DType| matches!(d, DType::F32 | DType::F16 | DType::I8);
+        let samples = samples.map(|sample| sample.within(Accuracy::Exact));
+        all.extend(samples.map(|sample| match mode {
+            ScatterMode::Add => sample.only(is_one_of_few),
+            _ => sample.where_kernels_are_cheap(),
+        }));
     }
     all
 }

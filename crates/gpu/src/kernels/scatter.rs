@@ -62,7 +62,7 @@ pub fn scatter(
     let positions: usize = updates.aval.shape[..lead].iter().product();
     let is_far = segment.inputs.iter().chain(&segment.outputs).any(is_far);
     if is_of_rows(scatter, slice) && positions >= MANY && !is_far {
-        return Runs::launches(program, scatter, segment, target);
+        return Runs::of_rows(scatter, segment, target).launches(program);
     }
     let span_sizes: Vec<usize> = scatter.axes.iter().map(|&a| slice[a]).collect();
     let spans: usize = span_sizes.iter().product();
@@ -123,107 +123,226 @@ const MANY: usize = 64;
 /// Updates of a run that a thread has under way at once.
 const UNDER_WAY: u32 = 4;
 
-/// Whether a scatter writes rows: slices of one element along the one axis with indices.
+/// From how many updates along an axis on it pays to sort them.
+const LONG: usize = 1024;
+/// How many sorted positions a thread goes through at most. Where more stand for one place, threads join so many each,
+/// and another one what these have found.
+const CHUNK: usize = 1024;
+
+/// Whether a scatter writes rows: slices of one element along each axis with indices.
 fn is_of_rows(scatter: &Scatter, slice: &[usize]) -> bool {
-    matches!(scatter.axes[..], [axis] if slice[axis] == 1)
+    !scatter.axes.is_empty() && scatter.axes.iter().all(|&axis| slice[axis] == 1)
 }
 
-/// A scatter of many rows. The positions are put in the order of their indices, those of one index in
-/// their own, so that a thread that has some elements of a row finds its updates next to each other.
+/// The first position of a chunk.
+fn begin_of(chunk: Val<'_>) -> Val<'_> {
+    chunk * CHUNK as u32
+}
+
+/// The dtype that keeps numbers of `dtype` from one launch to the next; none of truth values.
+fn kept(dtype: DType) -> Option<DType> {
+    Some(match dtype {
+        DType::Bool => return None,
+        DType::U8 | DType::U16 | DType::U32 => DType::U32,
+        DType::I8 | DType::I16 | DType::I32 => DType::I32,
+        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        DType::C32 | DType::C64 => DType::C64,
+        DType::U64 | DType::I64 | DType::F64 => dtype,
+    })
+}
+
+/// A scatter of many rows, or along a long axis. The positions are put in the order of the places that they name, those
+/// of one place in their own, so that a thread that has some elements of a place finds its updates next to each other.
 struct Runs<'a> {
-    scatter: &'a Scatter,
+    op: &'static str,
+    mode: ScatterMode,
     segment: &'a Segment,
     target: &'a Target,
-    /// How many positions there are, and how the updates walk over them.
-    positions: usize,
+    /// The output's axes along which a place is an index, and how many of the first are the positions' own: the others
+    /// have indices.
+    placed: Vec<usize>,
+    given: usize,
+    /// How many axes of the updates positions have, and how many positions there are.
     lead: usize,
-    /// Scratch memory: of every position its index, the indices in their order, and the positions.
-    keys: usize,
-    sorted: usize,
-    order: usize,
+    positions: usize,
+    /// Scratch memory: of every position its place, the places in their order, and the positions.
+    scratch: [usize; 3],
+    /// What a chunk begins with where its place began before, and its dtype.
+    found: Option<(usize, DType)>,
 }
 
 impl<'a> Runs<'a> {
+    /// Those of a scatter of rows.
+    fn of_rows(scatter: &Scatter, segment: &'a Segment, target: &'a Target) -> Self {
+        let (x, updates) = (&segment.inputs[0].aval, &segment.inputs[1].aval);
+        let lead = updates.shape.rank() - x.shape.rank();
+        let positions = updates.shape[..lead].iter().product();
+        let (mode, placed, given) = (scatter.mode, scatter.axes.to_vec(), 0);
+        let op = "scatter";
+        Runs {
+            op,
+            mode,
+            segment,
+            target,
+            placed,
+            given,
+            lead,
+            positions,
+            scratch: [0; 3],
+            found: None,
+        }
+    }
+
+    /// Those of a scatter along an axis: each update is a position.
+    fn along(scatter: &ScatterAxis, segment: &'a Segment, target: &'a Target) -> Self {
+        let (rank, axis) = (segment.outputs[0].aval.shape.rank(), scatter.axis);
+        let placed = (0..rank).filter(|&a| a != axis).chain([axis]).collect();
+        let positions = segment.inputs[1].aval.shape.size();
+        let (op, mode, given, lead) = ("put_along_axis", scatter.mode, rank - 1, rank);
+        Runs {
+            op,
+            mode,
+            segment,
+            target,
+            placed,
+            given,
+            lead,
+            positions,
+            scratch: [0; 3],
+            found: None,
+        }
+    }
+
     /// Adds the launches.
-    fn launches(
-        program: &mut Program,
-        scatter: &'a Scatter,
-        segment: &'a Segment,
-        target: &'a Target,
-    ) -> Result<(), Missing> {
-        let (x, updates) = (&segment.inputs[0], &segment.inputs[1]);
-        let lead = updates.aval.shape.rank() - x.aval.shape.rank();
-        let positions = updates.aval.shape[..lead].iter().product();
-        let keys = program.scratch.len();
+    fn launches(mut self, program: &mut Program) -> Result<(), Missing> {
+        let positions = self.positions;
+        self.scratch = [0, 1, 2].map(|i| program.scratch.len() + i);
         program.scratch.extend([positions * 4; 3]);
-        let [sorted, order] = [keys + 1, keys + 2];
-        target.allows(positions / UNDER_WAY as usize + 2)?;
-        let runs = Runs { scatter, segment, target, positions, lead, keys, sorted, order };
-        let find = runs.find_keys(program)?;
+        let chunks = positions.div_ceil(CHUNK);
+        let kept = kept(self.segment.outputs[0].aval.dtype).filter(|_| chunks > 1);
+        self.found = kept.map(|dtype| {
+            let elements: usize = self.own().sizes.iter().product();
+            program.scratch.push(chunks * elements * dtype.size());
+            (program.scratch.len() - 1, dtype)
+        });
+        let most = if kept.is_some() { CHUNK.max(chunks) } else { positions };
+        self.target.allows(most / UNDER_WAY as usize + 2)?;
+        let find = self.find_keys(program)?;
         program.launches.push(find);
         // What is outside the axis is a fault, wherever it is put.
-        let bits = x.aval.shape[scatter.axes[0]].next_power_of_two().trailing_zeros();
-        sort::order(program, [keys, sorted, order], positions, bits.max(1), segment, target)?;
-        program.launches.push(runs.join()?);
+        let places: usize = self.place_sizes().iter().product();
+        let bits = places.next_power_of_two().trailing_zeros();
+        sort::order(program, self.scratch, positions, bits.max(1), self.segment, self.target)?;
+        program.launches.push(self.join()?);
+        if let Some(found) = self.found {
+            program.launches.push(self.join_chunks(found)?);
+        }
         Ok(())
+    }
+
+    fn place_sizes(&self) -> Vec<usize> {
+        self.placed.iter().map(|&a| self.segment.outputs[0].aval.shape[a]).collect()
+    }
+
+    fn place_strides<'k>(&self, k: &'k Draft) -> Vec<Val<'k>> {
+        let strides = &self.segment.outputs[0].strides;
+        k.strides(&self.placed.iter().map(|&a| strides[a]).collect::<Vec<_>>())
+    }
+
+    /// The axes of the elements that a place has, in updates and output.
+    fn own(&self) -> Axes {
+        let (updates, out) = (&self.segment.inputs[1], &self.segment.outputs[0]);
+        let free = (0..out.strides.len()).filter(|a| !self.placed.contains(a));
+        let along = |strides: &[isize]| free.clone().map(|a| strides[a]).collect::<Vec<_>>();
+        let (shape, strides) = (&updates.aval.shape[self.lead..], &updates.strides[self.lead..]);
+        let sizes: Vec<usize> = free.clone().map(|a| shape[a]).collect();
+        Axes::joined(&sizes, &[&along(strides), &along(&out.strides)])
     }
 
     /// The launch that looks at the indices.
     fn find_keys(&self, program: &mut Program) -> Result<Launch, Missing> {
         let k = Draft::new("scatter_indices", BLOCK, self.segment, self.target)?;
-        let axis = self.scatter.axes[0];
-        let axes = [(axis, self.segment.inputs[0].aval.shape[axis], 1)];
-        let indices = Indices::bind(&k, program, self.segment, 2, "scatter", &axes);
-        let keys = k.scratch(self.keys, DType::U32, Access::Write);
-        let sizes = k.divisors(&self.segment.inputs[2].aval.shape);
+        let sizes = self.place_sizes();
+        let named = self.placed.iter().zip(&sizes).skip(self.given);
+        let axes: Vec<_> = named.map(|(&axis, &size)| (axis, size, 1)).collect();
+        let indices = Indices::bind(&k, program, self.segment, 2, self.op, &axes);
+        let keys = k.scratch(self.scratch[0], DType::U32, Access::Write);
+        let walk = k.divisors(&self.segment.inputs[2].aval.shape);
+        let extents: Vec<Val<'_>> = sizes.iter().map(|&size| k.extent(size)).collect();
         k.each(self.positions as u64, |at| {
-            let index = indices[0].at(&unflatten(at, &sizes));
-            keys.buf.store(at, index.convert(Ty::U32));
+            let position = unflatten(at, &walk);
+            let own = self.placed[..self.given].iter().map(|&axis| position[axis]);
+            let all = own.chain(indices.iter().map(|array| array.at(&position)));
+            let key = all.zip(&extents).reduce(|(key, _), (i, n)| (key * *n + i, n));
+            let Some((key, _)) = key else { return };
+            keys.buf.store(at, key.convert(Ty::U32));
         });
         drop(indices);
         k.launch_over(self.positions as u64)
     }
 
-    /// The launch that joins the updates: a thread has neighbours of a row, and goes through the run of
-    /// positions that stands for it.
+    /// The launch that joins the updates: a thread has neighbours of a place, and goes through the run of
+    /// positions that stands for it, as far as its chunk has them.
     fn join(&self) -> Result<Launch, Missing> {
         let (updates, out) = (&self.segment.inputs[1], &self.segment.outputs[0]);
         let k = Draft::new("scatter_runs", BLOCK, self.segment, self.target)?;
         let (from, to) = (k.input(self.segment, 1), k.output(self.segment, 0));
         let [keys, order] =
-            [self.sorted, self.order].map(|s| k.scratch(s, DType::U32, Access::Read).buf);
-        let axis = self.scatter.axes[0];
-        let free: Vec<usize> = (0..out.strides.len()).filter(|&a| a != axis).collect();
-        let along = |strides: &[isize]| free.iter().map(|&a| strides[a]).collect::<Vec<_>>();
-        let sizes: Vec<usize> = free.iter().map(|&a| updates.aval.shape[self.lead + a]).collect();
-        let own = [along(&updates.strides[self.lead..]), along(&out.strides)];
-        let axes = Axes::joined(&sizes, &[&own[0], &own[1]]);
+            [1, 2].map(|i| k.scratch(self.scratch[i], DType::U32, Access::Read).buf);
+        let found = self.found.map(|(index, dtype)| k.scratch(index, dtype, Access::Write).buf);
+        let axes = self.own();
         let dtype = out.aval.dtype;
         let lead = Axes::joined(&updates.aval.shape[..self.lead], &[&updates.strides[..self.lead]]);
-        // Rows lie where their positions, or their indices, say.
+        // Places lie where their positions, or their indices, say.
         let mut whole = lead.clone();
-        whole.strides.push(vec![out.strides[axis]; lead.sizes.len()]);
+        whole.strides.push(vec![0; lead.sizes.len()]);
+        whole.sizes.extend(self.place_sizes());
+        whole.strides[0].resize(whole.sizes.len(), 0);
+        whole.strides[1].extend(self.placed.iter().map(|&a| out.strides[a]));
         let count = match axes.sizes[..] {
             [] => 1,
             _ => whole.followed_by(&axes).vector(&[dtype; 2], self.target.vector_bytes),
         };
         let steps = axes.in_steps(count);
         let is_one_for_all = axes.strides[0].last() == Some(&0);
-        let (walk, lead, row) =
-            (k.walk(&steps), k.walk(&lead), k.strides(&out.strides[axis..=axis]));
+        let (walk, lead, row) = (k.walk(&steps), k.walk(&lead), self.place_strides(&k));
+        let place_sizes = k.divisors(&self.place_sizes());
         let total = self.positions as u64 * steps.count();
         let split = k.divisors(&[self.positions, steps.count() as usize]);
         let [length, last] = [self.positions, self.positions - 1].map(|n| k.extent(n));
+        let each = k.extent(steps.count() as usize);
         k.each(total, |at| {
             let at = unflatten(at, &split);
             let (start, own) = (at[0], unflatten(at[1], &walk.sizes));
             let [key, before] = [start, start.max(1) - 1].map(|place| keys.load(place));
             let is_first = start.eq(0) | before.ne(key);
-            k.when(is_first, || {
-                let end = place(to.at(&own, &walk.strides[1]), &[k.as_index(key)], &row);
-                let old = to.load_at(end, false, count);
-                let totals: Vec<NumberVar<'_>> = old.into_iter().map(|n| k.number_var(n)).collect();
-                let (next, more) = (k.var(start), k.var(k.bool(true)));
+            let chunk = start / CHUNK as u32;
+            let begins = match found {
+                Some(_) => is_first | (start % CHUNK as u32).eq(0),
+                None => is_first,
+            };
+            let update = |position| {
+                let position = k.as_index(order.load(position));
+                let start = from.at(&unflatten(position, &lead.sizes), &lead.strides[0]);
+                let start = place(start, &own, &walk.strides[0]);
+                from.load_at(start, is_one_for_all, count)
+            };
+            k.when(begins, || {
+                let index = unflatten(k.as_index(key), &place_sizes);
+                let end = place(to.at(&own, &walk.strides[1]), &index, &row);
+                let mut totals = to.load_at(end, false, count);
+                let (mut first, mut end_of_run) = (start, length);
+                if found.is_some() {
+                    // What began before begins here with its first update.
+                    let one = update(start);
+                    let both = totals.iter().zip(one);
+                    totals = both.map(|(&old, one)| is_first.choose(old, one)).collect();
+                    first = start + is_first.select(k.index(0), k.index(1));
+                    end_of_run = ((chunk + 1) * CHUNK as u32).min(length);
+                }
+                let totals: Vec<NumberVar<'_>> =
+                    totals.into_iter().map(|n| k.number_var(n)).collect();
+                let (next, more) = (k.var(first), k.var(k.bool(true)));
                 k.repeat(
                     || more.get(),
                     || {
@@ -233,33 +352,93 @@ impl<'a> Runs<'a> {
                             .map(|i| {
                                 let here = first + i;
                                 let within = here.min(last);
-                                let position = k.as_index(order.load(within));
-                                let mine = here.lt(length) & keys.load(within).eq(key);
-                                let start =
-                                    from.at(&unflatten(position, &lead.sizes), &lead.strides[0]);
-                                let start = place(start, &own, &walk.strides[0]);
-                                (mine, from.load_at(start, is_one_for_all, count))
+                                let mine = here.lt(end_of_run) & keys.load(within).eq(key);
+                                (mine, update(within))
                             })
                             .collect();
-                        for (mine, numbers) in &some {
-                            for (total, &number) in totals.iter().zip(numbers) {
-                                let old = total.get();
-                                total.set(mine.choose(self.joined(old, number, dtype), old));
-                            }
-                        }
+                        self.join_all(&totals, &some);
                         more.set(some[some.len() - 1].0);
                         next.set(first + UNDER_WAY);
                     },
                 );
                 let numbers: Vec<Number<'_>> = totals.iter().map(|total| total.get()).collect();
-                to.store_at(end, &numbers);
+                let Some(found) = found else { return to.store_at(end, &numbers) };
+                k.when(is_first, || to.store_at(end, &numbers));
+                k.when(!is_first, || {
+                    let first = (chunk * each + at[1]) * count;
+                    for (i, &number) in numbers.iter().enumerate() {
+                        found.store_number(first + i as u32, number);
+                    }
+                });
             });
         });
         k.launch_over(total)
     }
 
-    fn joined<'k>(&self, old: Number<'k>, update: Number<'k>, dtype: DType) -> Number<'k> {
-        match operation(self.scatter.mode) {
+    /// The launch that joins what chunks have found for places that began before them.
+    fn join_chunks(&self, (found, found_dtype): (usize, DType)) -> Result<Launch, Missing> {
+        let k = Draft::new("scatter_chunks", BLOCK, self.segment, self.target)?;
+        let to = k.output(self.segment, 0);
+        let keys = k.scratch(self.scratch[1], DType::U32, Access::Read).buf;
+        let found = k.scratch(found, found_dtype, Access::Read).buf;
+        let chunks = self.positions.div_ceil(CHUNK);
+        let axes = self.own();
+        let (walk, row) = (k.walk(&axes), self.place_strides(&k));
+        let place_sizes = k.divisors(&self.place_sizes());
+        let elements = axes.count() as usize;
+        let total = ((chunks - 1) * elements) as u64;
+        let split = k.divisors(&[chunks - 1, elements]);
+        let [length, last, elements] = [chunks, chunks - 1, elements].map(|n| k.extent(n));
+        k.each(total, |at| {
+            let at = unflatten(at, &split);
+            let (chunk, own) = (at[0] + 1, unflatten(at[1], &walk.sizes));
+            let key = keys.load(begin_of(chunk));
+            // Whether it goes on with a place, and whether the chunk before does that, too, with the same one.
+            let goes_on = keys.load(begin_of(chunk) - 1).eq(key);
+            let before = chunk - 1;
+            let two_before = keys.load(begin_of(before).max(1) - 1);
+            let is_later = before.gt(0) & two_before.eq(key) & keys.load(begin_of(before)).eq(key);
+            k.when(goes_on & !is_later, || {
+                let index = unflatten(k.as_index(key), &place_sizes);
+                let end = place(to.at(&own, &walk.strides[1]), &index, &row);
+                let totals = [k.number_var(to.buf.load_number(end))];
+                let (next, more) = (k.var(chunk), k.var(k.bool(true)));
+                k.repeat(
+                    || more.get(),
+                    || {
+                        let first = next.get();
+                        let some: Vec<_> = (0..UNDER_WAY)
+                            .map(|i| {
+                                let here = first + i;
+                                let within = here.min(last);
+                                let mine = here.lt(length) & keys.load(begin_of(within)).eq(key);
+                                (mine, vec![found.load_number(within * elements + at[1])])
+                            })
+                            .collect();
+                        self.join_all(&totals, &some);
+                        more.set(some[some.len() - 1].0);
+                        next.set(first + UNDER_WAY);
+                    },
+                );
+                to.buf.store_number(end, totals[0].get());
+            });
+        });
+        k.launch_over(total)
+    }
+
+    /// Joins to each total those that are its own, in their order.
+    fn join_all<'k>(&self, totals: &[NumberVar<'k>], some: &[(Val<'k>, Vec<Number<'k>>)]) {
+        for (mine, numbers) in some {
+            for (total, &number) in totals.iter().zip(numbers) {
+                let old = total.get();
+                total.set(mine.choose(self.joined(old, number), old));
+            }
+        }
+    }
+
+    fn joined<'k>(&self, old: Number<'k>, update: Number<'k>) -> Number<'k> {
+        let dtype = self.segment.outputs[0].aval.dtype;
+        match operation(self.mode) {
             None => update,
             Some(op) => old.binary(op, update, dtype).wrapped(dtype),
         }
@@ -282,6 +461,10 @@ pub fn scatter_axis(
     program.launches.push(map::copy(segment, target)?);
     if updates.aval.shape.size() == 0 {
         return Ok(());
+    }
+    let is_far = segment.inputs.iter().chain(&segment.outputs).any(is_far);
+    if updates.aval.shape[axis] >= LONG && !is_far {
+        return Runs::along(scatter, segment, target).launches(program);
     }
     target.allows(updates.aval.shape[axis] + 1)?;
     let k = Draft::new("put_along_axis", BLOCK, segment, target)?;
