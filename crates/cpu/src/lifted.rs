@@ -8,7 +8,7 @@ use crate::tail::is_bias;
 /// Which inputs of an epilogue become scalars.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lifted {
-    /// The inputs that stay, after the result itself.
+    /// The inputs that stay; the result itself is not counted.
     kept: Vec<usize>,
     /// Those that are read once, and the bytes of their element.
     read: Vec<(usize, usize)>,

@@ -170,7 +170,11 @@ impl Job<'_> {
         if let Err(payload) = result {
             self.shares.iter().for_each(Share::clear);
             if let Ok(mut slot) = self.panic.lock() {
-                slot.get_or_insert(payload);
+                match *slot {
+                    None => *slot = Some(payload),
+                    // To drop it could panic again.
+                    Some(_) => std::mem::forget(payload),
+                }
             }
         }
     }
@@ -255,7 +259,7 @@ struct Helpers {
     /// Helpers that look for work, and those that sleep or are about to.
     looking: AtomicUsize,
     asleep: AtomicUsize,
-    /// Is held from the last look at the desks until a helper sleeps.
+    /// Is held by a helper from its last look at the desks until it sleeps.
     bed: Mutex<()>,
     wake: Condvar,
 }
@@ -294,7 +298,7 @@ impl Helpers {
 
     /// Wakes at most `places` helpers: those who are needed beside who looks for work.
     fn wake(&self, places: usize) {
-        // Who lies down after this was read looks at the desks once more.
+        // A helper that is counted after this was read looks at the desks once more before it sleeps.
         let asleep = self.asleep.load(Ordering::SeqCst);
         if asleep == 0 {
             return;
@@ -303,7 +307,7 @@ impl Helpers {
         let needed = all.saturating_sub(self.looking.load(Ordering::SeqCst));
         let sleepers = needed.min(places).min(asleep);
         if sleepers > 0 {
-            // Who holds it is not asleep yet, and would not hear.
+            // A helper that holds it does not sleep yet, and would not be woken.
             drop(self.bed());
             (0..sleepers).for_each(|_| self.wake.notify_one());
         }
@@ -332,10 +336,7 @@ impl Helpers {
 
     fn next_desk(&self) -> &Desk {
         loop {
-            self.looking.fetch_add(1, Ordering::SeqCst);
-            let found = self.look();
-            self.looking.fetch_sub(1, Ordering::SeqCst);
-            if let Some(desk) = found {
+            if let Some(desk) = self.look() {
                 return desk;
             }
             let bed = self.bed();
@@ -353,16 +354,23 @@ impl Helpers {
 
     /// A job that comes before it is time to sleep. After a while whoever else wants the core has it.
     fn look(&self) -> Option<&Desk> {
+        self.looking.fetch_add(1, Ordering::SeqCst);
         let start = Instant::now();
         loop {
             for _ in 0..ROUNDS {
-                if let Some(desk) = self.enter() {
-                    return Some(desk);
+                if self.desks.iter().any(|desk| desk.places() > 0) {
+                    // Before it has a place, so that nobody counts it for another one.
+                    self.looking.fetch_sub(1, Ordering::SeqCst);
+                    if let Some(desk) = self.enter() {
+                        return Some(desk);
+                    }
+                    self.looking.fetch_add(1, Ordering::SeqCst);
                 }
                 std::hint::spin_loop();
             }
             let looked = start.elapsed();
             if looked >= AWAKE {
+                self.looking.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
             if looked >= BUSY {

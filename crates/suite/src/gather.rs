@@ -257,20 +257,32 @@ fn along_one_axis() -> Vec<Sample> {
 /// Thousands of updates for a few places, most for one. Sums and products stay exact in every type.
 fn long_runs() -> Vec<Sample> {
     const COUNT: usize = 5000;
+    // One maximum, and one minimum, far from both ends of the updates for one place.
+    let best = |i: usize| match i {
+        2502 => Some(1),
+        5002 | 5003 => Some(2),
+        7502 => Some(3),
+        _ => None,
+    };
     let value = |mode: ScatterMode| {
-        move |i: usize| match mode {
-            ScatterMode::Add => f64::from(u8::from(i.is_multiple_of(97))),
-            ScatterMode::Prod => 1.0 + f64::from(u8::from(i.is_multiple_of(1999))),
-            ScatterMode::Set | ScatterMode::Max | ScatterMode::Min => (i % 101) as f64,
+        move |i: usize| {
+            f64::from(match mode {
+                ScatterMode::Add => i32::from(i.is_multiple_of(97)),
+                ScatterMode::Prod => 1 + i32::from(i.is_multiple_of(1999)),
+                ScatterMode::Set => i as i32 % 101,
+                ScatterMode::Max => best(i).map_or(i as i32 % 101, |more| 110 + more),
+                ScatterMode::Min => best(i).map_or(20 + i as i32 % 101, |less| 9 - less),
+            })
         }
     };
     let at = |shape: &[usize]| {
         let place = |i: usize| if i.is_multiple_of(10) { i / 10 % 3 } else { 1 };
         fixed(shape, DType::I32, move |i| place(i) as f64)
     };
-    let start = |shape: &[usize]| from(shape, |i| whole(i, 3, 5));
     let mut all = Vec::new();
     for mode in MODES {
+        let high = if mode == ScatterMode::Min { 124.0 } else { 0.0 };
+        let start = move |shape: &[usize]| from(shape, move |i| high + whole(i, 3, 5));
         let rows = Scatter { mode, axes: dims(&[0]) };
         let rows = Sample::new(
             format!("scatter {mode:?}, thousands for one place"),

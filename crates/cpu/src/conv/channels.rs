@@ -30,7 +30,7 @@ const TASKS: usize = 128;
 const INPUT_BYTES: usize = 512 << 10;
 /// Bytes of images, and of weights, that stay in the second-level cache while others go through it.
 const KEPT_BYTES: usize = 512 << 10;
-/// Slabs that are enough for many threads, and for each of a few.
+/// Slabs that are enough for many threads, and those that are enough for each thread of a few.
 const SLABS: usize = 24;
 const SLABS_OF_ONE: usize = 4;
 /// Bytes of all images that are copied as a whole, and of the parts in which they are.

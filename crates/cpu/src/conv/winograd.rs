@@ -95,8 +95,8 @@ impl Winograd {
         let calls = (heights.len() * vectors.len() * POINTS) as f64 * 40.0;
         let weights = POINTS * geo.c_in * wide_out * set.lanes * size_of::<T>();
         let far = if weights > NEAR_BYTES { weights as f64 * FAR } else { 0.0 };
-        let a_tile = (wide_in * parts + wide_out) as f64 * TRANSFORM + A_TILE;
-        let transforms = all as f64 * a_tile;
+        let transform = (wide_in * parts + wide_out) as f64 * TRANSFORM + A_TILE;
+        let transforms = all as f64 * transform;
         let each = blocks * ((POINTS * geo.c_in) as f64 * step + calls + far) + transforms;
         let cost = geo.groups as f64 * each;
         let lanes = set.lanes;

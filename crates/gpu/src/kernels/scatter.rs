@@ -123,8 +123,9 @@ const MANY: usize = 64;
 /// Updates of a run that a thread has under way at once.
 const UNDER_WAY: u32 = 4;
 
-/// From how many updates along an axis on it pays to sort them.
+/// From how many updates along an axis on it pays to sort them, and how many threads a row would have without.
 const LONG: usize = 1024;
+const SHARED: u64 = 64;
 /// How many sorted positions a thread goes through at most. Where more stand for one place, threads join so many each,
 /// and another one what these have found.
 const CHUNK: usize = 1024;
@@ -167,7 +168,8 @@ struct Runs<'a> {
     positions: usize,
     /// Scratch memory: of every position its place, the places in their order, and the positions.
     scratch: [usize; 3],
-    /// What a chunk begins with where its place began before, and its dtype.
+    /// Scratch memory for what each chunk comes to for its first place, where that began in a chunk before; and its
+    /// dtype.
     found: Option<(usize, DType)>,
 }
 
@@ -219,13 +221,15 @@ impl<'a> Runs<'a> {
         self.scratch = [0, 1, 2].map(|i| program.scratch.len() + i);
         program.scratch.extend([positions * 4; 3]);
         let chunks = positions.div_ceil(CHUNK);
-        let kept = kept(self.segment.outputs[0].aval.dtype).filter(|_| chunks > 1);
-        self.found = kept.map(|dtype| {
+        let dtype = kept(self.segment.outputs[0].aval.dtype).filter(|_| chunks > 1);
+        self.found = dtype.map(|dtype| {
             let elements: usize = self.own().sizes.iter().product();
             program.scratch.push(chunks * elements * dtype.size());
             (program.scratch.len() - 1, dtype)
         });
-        let most = if kept.is_some() { CHUNK.max(chunks) } else { positions };
+        // Along an axis a place has a row's updates at most.
+        let longest = if self.given > 0 { positions / self.rows() } else { positions };
+        let most = if dtype.is_some() { CHUNK.max(chunks) } else { longest };
         self.target.allows(most / UNDER_WAY as usize + 2)?;
         let find = self.find_keys(program)?;
         program.launches.push(find);
@@ -238,6 +242,12 @@ impl<'a> Runs<'a> {
             program.launches.push(self.join_chunks(found)?);
         }
         Ok(())
+    }
+
+    /// How many rows there are where positions have axes of their own in the output.
+    fn rows(&self) -> usize {
+        let sizes = &self.segment.inputs[1].aval.shape;
+        self.placed[..self.given].iter().map(|&axis| sizes[axis]).product()
     }
 
     fn place_sizes(&self) -> Vec<usize> {
@@ -396,8 +406,7 @@ impl<'a> Runs<'a> {
             // Whether it goes on with a place, and whether the chunk before does that, too, with the same one.
             let goes_on = keys.load(begin_of(chunk) - 1).eq(key);
             let before = chunk - 1;
-            let two_before = keys.load(begin_of(before).max(1) - 1);
-            let is_later = before.gt(0) & two_before.eq(key) & keys.load(begin_of(before)).eq(key);
+            let is_later = before.gt(0) & keys.load(begin_of(before).max(1) - 1).eq(key);
             k.when(goes_on & !is_later, || {
                 let index = unflatten(k.as_index(key), &place_sizes);
                 let end = place(to.at(&own, &walk.strides[1]), &index, &row);
@@ -462,17 +471,18 @@ pub fn scatter_axis(
     if updates.aval.shape.size() == 0 {
         return Ok(());
     }
-    let is_far = segment.inputs.iter().chain(&segment.outputs).any(is_far);
-    if updates.aval.shape[axis] >= LONG && !is_far {
+    let mut rows = updates.aval.shape.to_vec();
+    rows[axis] = 1;
+    let own: u64 = rows.iter().map(|&s| s as u64).product();
+    // Where rows alone keep the device busy, nothing is sorted.
+    let is_long = updates.aval.shape[axis] >= LONG && own * SHARED <= u64::from(target.threads);
+    if is_long && !segment.inputs.iter().chain(&segment.outputs).any(is_far) {
         return Runs::along(scatter, segment, target).launches(program);
     }
     target.allows(updates.aval.shape[axis] + 1)?;
     let k = Draft::new("put_along_axis", BLOCK, segment, target)?;
     let (from, to) = (k.input(segment, 1), k.output(segment, 0));
     let indices = Indices::bind(&k, program, segment, 2, "put_along_axis", &axes);
-    let mut rows = updates.aval.shape.to_vec();
-    rows[axis] = 1;
-    let own: u64 = rows.iter().map(|&s| s as u64).product();
     let turns = share(out.aval.shape[axis], own, target);
     let threads = own * turns as u64;
     let (shares, rows) = (k.divisors(&[turns, own as usize]), k.divisors(&rows));
