@@ -11,13 +11,12 @@ synchronised before and after.
 
 import argparse
 import json
-import statistics
-import time
 
 import numpy as np
 import torch
 
 import cupola.core as mx
+from sorts import evaluated, measured
 
 
 def work(places, ours, theirs, device):
@@ -39,24 +38,6 @@ def work(places, ours, theirs, device):
         "along": (lambda: mx.put_along_axis(mx.zeros((8, places)), rows, one.reshape(8, -1), axis=1),
                   lambda: torch.zeros(8, places, device=device).scatter(1, Rows, One.reshape(8, -1))),
     }
-
-
-def measured(run, wait, steps=5):
-    """Milliseconds of a run."""
-    run(), wait()
-    times = []
-    for _ in range(steps):
-        start = time.perf_counter()
-        kept = run()
-        wait()
-        times.append((time.perf_counter() - start) * 1e3)
-        del kept
-    return statistics.median(times)
-
-
-def evaluated(array):
-    mx.eval(array)
-    return array
 
 
 def numbers(text):

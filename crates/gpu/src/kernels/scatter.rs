@@ -178,41 +178,27 @@ impl<'a> Runs<'a> {
     fn of_rows(scatter: &Scatter, segment: &'a Segment, target: &'a Target) -> Self {
         let (x, updates) = (&segment.inputs[0].aval, &segment.inputs[1].aval);
         let lead = updates.shape.rank() - x.shape.rank();
-        let positions = updates.shape[..lead].iter().product();
-        let (mode, placed, given) = (scatter.mode, scatter.axes.to_vec(), 0);
-        let op = "scatter";
-        Runs {
-            op,
-            mode,
-            segment,
-            target,
-            placed,
-            given,
-            lead,
-            positions,
-            scratch: [0; 3],
-            found: None,
-        }
+        let placed = scatter.axes.to_vec();
+        Runs::new("scatter", scatter.mode, (placed, 0, lead), segment, target)
     }
 
     /// Those of a scatter along an axis: each update is a position.
     fn along(scatter: &ScatterAxis, segment: &'a Segment, target: &'a Target) -> Self {
         let (rank, axis) = (segment.outputs[0].aval.shape.rank(), scatter.axis);
         let placed = (0..rank).filter(|&a| a != axis).chain([axis]).collect();
-        let positions = segment.inputs[1].aval.shape.size();
-        let (op, mode, given, lead) = ("put_along_axis", scatter.mode, rank - 1, rank);
-        Runs {
-            op,
-            mode,
-            segment,
-            target,
-            placed,
-            given,
-            lead,
-            positions,
-            scratch: [0; 3],
-            found: None,
-        }
+        Runs::new("put_along_axis", scatter.mode, (placed, rank - 1, rank), segment, target)
+    }
+
+    fn new(
+        op: &'static str,
+        mode: ScatterMode,
+        (placed, given, lead): (Vec<usize>, usize, usize),
+        segment: &'a Segment,
+        target: &'a Target,
+    ) -> Self {
+        let positions = segment.inputs[1].aval.shape[..lead].iter().product();
+        let (scratch, found) = ([0; 3], None);
+        Runs { op, mode, segment, target, placed, given, lead, positions, scratch, found }
     }
 
     /// Adds the launches.
@@ -228,7 +214,10 @@ impl<'a> Runs<'a> {
             (program.scratch.len() - 1, dtype)
         });
         // Along an axis a place has a row's updates at most.
-        let longest = if self.given > 0 { positions / self.rows() } else { positions };
+        let longest = match self.given {
+            0 => positions,
+            given => self.segment.inputs[1].aval.shape[self.placed[given]],
+        };
         let most = if dtype.is_some() { CHUNK.max(chunks) } else { longest };
         self.target.allows(most / UNDER_WAY as usize + 2)?;
         let find = self.find_keys(program)?;
@@ -242,12 +231,6 @@ impl<'a> Runs<'a> {
             program.launches.push(self.join_chunks(found)?);
         }
         Ok(())
-    }
-
-    /// How many rows there are where positions have axes of their own in the output.
-    fn rows(&self) -> usize {
-        let sizes = &self.segment.inputs[1].aval.shape;
-        self.placed[..self.given].iter().map(|&axis| sizes[axis]).product()
     }
 
     fn place_sizes(&self) -> Vec<usize> {
@@ -352,25 +335,10 @@ impl<'a> Runs<'a> {
                 }
                 let totals: Vec<NumberVar<'_>> =
                     totals.into_iter().map(|n| k.number_var(n)).collect();
-                let (next, more) = (k.var(first), k.var(k.bool(true)));
-                k.repeat(
-                    || more.get(),
-                    || {
-                        let first = next.get();
-                        // All are asked for before the first is joined.
-                        let some: Vec<_> = (0..UNDER_WAY)
-                            .map(|i| {
-                                let here = first + i;
-                                let within = here.min(last);
-                                let mine = here.lt(end_of_run) & keys.load(within).eq(key);
-                                (mine, update(within))
-                            })
-                            .collect();
-                        self.join_all(&totals, &some);
-                        more.set(some[some.len() - 1].0);
-                        next.set(first + UNDER_WAY);
-                    },
-                );
+                self.join_run(&k, &totals, first, |here| {
+                    let within = here.min(last);
+                    (here.lt(end_of_run) & keys.load(within).eq(key), update(within))
+                });
                 let numbers: Vec<Number<'_>> = totals.iter().map(|total| total.get()).collect();
                 let Some(found) = found else { return to.store_at(end, &numbers) };
                 k.when(is_first, || to.store_at(end, &numbers));
@@ -411,38 +379,43 @@ impl<'a> Runs<'a> {
                 let index = unflatten(k.as_index(key), &place_sizes);
                 let end = place(to.at(&own, &walk.strides[1]), &index, &row);
                 let totals = [k.number_var(to.buf.load_number(end))];
-                let (next, more) = (k.var(chunk), k.var(k.bool(true)));
-                k.repeat(
-                    || more.get(),
-                    || {
-                        let first = next.get();
-                        let some: Vec<_> = (0..UNDER_WAY)
-                            .map(|i| {
-                                let here = first + i;
-                                let within = here.min(last);
-                                let mine = here.lt(length) & keys.load(begin_of(within)).eq(key);
-                                (mine, vec![found.load_number(within * elements + at[1])])
-                            })
-                            .collect();
-                        self.join_all(&totals, &some);
-                        more.set(some[some.len() - 1].0);
-                        next.set(first + UNDER_WAY);
-                    },
-                );
+                self.join_run(&k, &totals, chunk, |here| {
+                    let within = here.min(last);
+                    let mine = here.lt(length) & keys.load(begin_of(within)).eq(key);
+                    (mine, vec![found.load_number(within * elements + at[1])])
+                });
                 to.buf.store_number(end, totals[0].get());
             });
         });
         k.launch_over(total)
     }
 
-    /// Joins to each total those that are its own, in their order.
-    fn join_all<'k>(&self, totals: &[NumberVar<'k>], some: &[(Val<'k>, Vec<Number<'k>>)]) {
-        for (mine, numbers) in some {
-            for (total, &number) in totals.iter().zip(numbers) {
-                let old = total.get();
-                total.set(mine.choose(self.joined(old, number), old));
-            }
-        }
+    /// Joins to the totals what is there from `first` on, in its order, as long as it is their own: `there` says whether
+    /// it is, and what it is.
+    fn join_run<'k>(
+        &self,
+        k: &'k Draft,
+        totals: &[NumberVar<'k>],
+        first: Val<'k>,
+        there: impl Fn(Val<'k>) -> (Val<'k>, Vec<Number<'k>>),
+    ) {
+        let (next, more) = (k.var(first), k.var(k.bool(true)));
+        k.repeat(
+            || more.get(),
+            || {
+                let first = next.get();
+                // All are asked for before the first is joined.
+                let some: Vec<_> = (0..UNDER_WAY).map(|i| there(first + i)).collect();
+                for (mine, numbers) in &some {
+                    for (total, &number) in totals.iter().zip(numbers) {
+                        let old = total.get();
+                        total.set(mine.choose(self.joined(old, number), old));
+                    }
+                }
+                more.set(some[some.len() - 1].0);
+                next.set(first + UNDER_WAY);
+            },
+        );
     }
 
     fn joined<'k>(&self, old: Number<'k>, update: Number<'k>) -> Number<'k> {
