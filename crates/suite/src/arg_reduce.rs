@@ -18,7 +18,12 @@ pub fn samples() -> Vec<Sample> {
     let edges = [(true, 0), (false, 1)]
         .map(|(max, axis)| of_op(ArgReduce { max, axis }, "of edges", rows(), DType::is_float));
     let mut all: Vec<Sample> = ordinary.into_iter().chain(edges).collect();
-    for (shape, axis) in LANES.into_iter().chain([(&[2, 900, 3][..], 1), (&[5, 2000][..], 1)]) {
+    for (shape, axis) in LANES.into_iter().chain([
+        (&[2, 900, 3][..], 1),
+        (&[5, 2000][..], 1),
+        (&[30_001][..], 0),
+        (&[2, 9001, 2][..], 1),
+    ]) {
         for max in [false, true] {
             let op = ArgReduce { max, axis };
             let name = format!("{} of {shape:?} along {axis}", op.name());

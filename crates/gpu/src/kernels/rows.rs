@@ -19,6 +19,8 @@ const BLOCK: u32 = 256;
 const WIDE: u32 = 512;
 /// The most elements that a thread of a block of `WIDE` threads has.
 const HELD: u64 = 32;
+/// So many rows are fewer than a device has multiprocessors, or not many more.
+const FEW_ROWS: u64 = 128;
 /// So many steps of a thread are counted exactly.
 const FEW: usize = 4;
 /// How many values a thread folds at a level of the way from all threads to one value.
@@ -39,8 +41,9 @@ struct Spread {
 impl Spread {
     fn of(rows: u64, length: u64, count: u32, target: &Target) -> Spread {
         let steps = length / u64::from(count);
-        // Four loads under way at once.
-        let wanted = steps.div_ceil(4).next_power_of_two();
+        // Four loads under way at once, where there are rows for all of the device; else what takes least time.
+        let each = if rows <= FEW_ROWS { 1 } else { 4 };
+        let wanted = steps.div_ceil(each).next_power_of_two();
         let wide = WIDE.min(target.max_threads);
         let fits = steps.div_ceil(u64::from(wide)) * u64::from(count) <= HELD;
         let most = if fits { wide } else { target.max_threads };
