@@ -1,13 +1,17 @@
 //! What takes long to make, and is made once.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasherDefault, Hash};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cupola_core::Result;
+use cupola_core::prim::key::Mixer;
 
 /// Values by their keys. Threads that want the same one wait for the one that makes it; others do not.
-pub(crate) struct Made<K, V>(Mutex<HashMap<K, Place<V>>>);
+pub(crate) struct Made<K, V>(Mutex<Places<K, V>>);
+
+/// A kernel is thousands of words to hash.
+type Places<K, V> = HashMap<K, Place<V>, BuildHasherDefault<Mixer>>;
 
 type Place<V> = Arc<Mutex<Option<V>>>;
 
