@@ -76,8 +76,13 @@ pub trait Backend: Send + Sync {
     }
 
     /// The steps of a plan as one, where the device has a cheaper way to run them than one by one.
-    /// Asked once for each plan.
-    fn sequence(&self, _steps: &[Arc<dyn Executable>]) -> Option<Box<dyn Sequence>> {
+    /// Asked once for each plan. The steps of a range in `at_once` may run at once: none needs what another does, or
+    /// writes where it reads.
+    fn sequence(
+        &self,
+        _steps: &[Arc<dyn Executable>],
+        _at_once: &[Range<usize>],
+    ) -> Option<Box<dyn Sequence>> {
         None
     }
 
@@ -157,6 +162,12 @@ pub trait Executable: Any + Send + Sync {
     /// nothing else lies at that time.
     fn scratch(&self) -> usize {
         0
+    }
+
+    /// What it has in common with others that the device does in one launch with it, where none needs what another
+    /// does. A plan tells its [`Sequence`] of them. None, if it is always by itself.
+    fn kind(&self) -> Option<u64> {
+        None
     }
 
     /// About how much memory of the host it holds.

@@ -1,11 +1,12 @@
 //! The steps of a plan as one: a device that takes them together gets what each step would get
 //! alone, and an error in the middle leaves arrays as it does elsewhere.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cupola_core::backend::{
-    Args, Backend, Buffer, Executable, Limits, MemoryStats, Registration, Segment, Sequence,
+    Args, Backend, Buffer, Executable, Fails, Limits, MemoryStats, Registration, Segment, Sequence,
     Stopped,
 };
 use cupola_core::device::{DeviceKind, with_stream};
@@ -31,13 +32,36 @@ static RUNS: AtomicUsize = AtomicUsize::new(0);
 /// The step that fails.
 static FAILS: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-struct Steps(Vec<Arc<dyn Executable>>);
+/// The most steps that ran at once.
+static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
+/// Whether steps that may run at once do so in their order, or the last one first.
+static IS_TURNED: AtomicBool = AtomicBool::new(false);
+
+struct Steps {
+    steps: Vec<Arc<dyn Executable>>,
+    at_once: Vec<Range<usize>>,
+}
 
 impl Sequence for Steps {
     fn run(&self, steps: &[Option<Args<'_>>]) -> std::result::Result<(), Stopped> {
-        assert_eq!(self.0.len(), steps.len());
+        assert_eq!(self.steps.len(), steps.len());
         RUNS.fetch_add(1, Ordering::Relaxed);
-        for (index, (executable, args)) in self.0.iter().zip(steps).enumerate() {
+        let mut order: Vec<usize> = (0..steps.len()).collect();
+        for range in &self.at_once {
+            let all = || steps[range.clone()].iter().flatten();
+            // None writes where another one reads.
+            for (one, other) in all().flat_map(|one| all().map(move |other| (one, other))) {
+                let mut written = one.outputs.iter().map(|output| output.buffer);
+                let reads = |buffer: &Buffer| other.inputs.iter().any(|i| i.buffer.same(buffer));
+                assert!(std::ptr::eq(one, other) || !written.any(reads));
+            }
+            AT_ONCE.fetch_max(range.len(), Ordering::Relaxed);
+            if IS_TURNED.load(Ordering::Relaxed) {
+                order[range.clone()].reverse();
+            }
+        }
+        for index in order {
+            let (executable, args) = (&self.steps[index], &steps[index]);
             if index == FAILS.load(Ordering::Relaxed) {
                 let error = Error::Device("the device is gone".to_owned());
                 return Err(Stopped { error, begun: index });
@@ -46,6 +70,27 @@ impl Sequence for Steps {
             executable.run(args).map_err(|error| Stopped { error, begun: index + 1 })?;
         }
         Ok(())
+    }
+}
+
+/// A step that may run at once with any other that cannot fail.
+struct Kind(Arc<dyn Executable>);
+
+impl Executable for Kind {
+    fn fails(&self) -> Fails {
+        self.0.fails()
+    }
+    fn own(&self) -> Vec<usize> {
+        self.0.own()
+    }
+    fn scratch(&self) -> usize {
+        self.0.scratch()
+    }
+    fn kind(&self) -> Option<u64> {
+        (self.0.scratch() == 0).then_some(1)
+    }
+    fn run(&self, args: &Args<'_>) -> Result<()> {
+        self.0.run(args)
     }
 }
 
@@ -75,10 +120,14 @@ impl Backend for Together {
         self.0.download(buffer, offset, out)
     }
     fn prepare(&self, segment: &Segment) -> Result<Arc<dyn Executable>> {
-        self.0.prepare(segment)
+        Ok(Arc::new(Kind(self.0.prepare(segment)?)))
     }
-    fn sequence(&self, steps: &[Arc<dyn Executable>]) -> Option<Box<dyn Sequence>> {
-        Some(Box::new(Steps(steps.to_vec())))
+    fn sequence(
+        &self,
+        steps: &[Arc<dyn Executable>],
+        at_once: &[Range<usize>],
+    ) -> Option<Box<dyn Sequence>> {
+        Some(Box::new(Steps { steps: steps.to_vec(), at_once: at_once.to_vec() }))
     }
     fn memory(&self) -> MemoryStats {
         self.0.memory()
@@ -130,5 +179,53 @@ fn steps_that_run_together_give_what_each_gives_alone() -> Result<()> {
     assert!(eval(&got).is_err_and(|error| error.to_string().contains("gone")));
     FAILS.store(usize::MAX, Ordering::Relaxed);
     assert_eq!(got[0].to_vec::<f32>()?, graph(&x, &w, 3)?[0].to_vec::<f32>()?);
+    Ok(())
+}
+
+/// Updates of weights that nobody else holds, and parts that are put together.
+fn step(weights: &[Array], x: &Array, run: usize) -> Result<Vec<Array>> {
+    let rate = 0.125 * (run as f32 + 1.0);
+    let (mut all, mut parts) = (Vec::new(), Vec::new());
+    for (at, weight) in weights[..8].iter().enumerate() {
+        let gradient = &ops::sum(&(x * weight), 0, true)? + at as f32;
+        let next = weight - &(&gradient * rate);
+        parts.push(&next * 2.0);
+        parts.push(ops::slice(x, &[at as isize, 0], &[at as isize + 2, 8], &[1, 1])?);
+        all.push(next);
+    }
+    // Of two that read it the last may take its memory.
+    all.push(ops::max(&(&weights[9] + &all[0]), 1, true)?);
+    all.push(&weights[9] * 0.5);
+    let parts: Vec<&Array> = parts.iter().collect();
+    let together = ops::concatenate(&parts, 0)?;
+    all.push(ops::sum(&together, 0, false)?);
+    all.push(ops::concatenate(&[&together, x], 0)?);
+    Ok(all)
+}
+
+#[test]
+fn steps_that_run_at_once_need_nothing_of_each_other() -> Result<()> {
+    let x = ramp(&[16, 8]);
+    let weights =
+        || -> Vec<Array> { (0..10).map(|at| &ramp(&[1 + at / 9, 8]) * at as f32).collect() };
+    for is_turned in [false, true] {
+        IS_TURNED.store(is_turned, Ordering::Relaxed);
+        let (mut want, mut got) = (weights(), weights());
+        for run in 0..5 {
+            want = step(&want, &x, run)?;
+            // Weights whose memory the next ones take: they are nobody's after this.
+            got = with_stream(Stream::of(DEVICE), || {
+                let next = step(&got, &x, run);
+                got.clear();
+                next
+            })?;
+            eval(&got)?;
+            for (at, (got, want)) in got.iter().zip(&want).enumerate() {
+                assert_eq!(got.to_vec::<f32>()?, want.to_vec::<f32>()?, "run {run}, {at}");
+            }
+        }
+        IS_TURNED.store(false, Ordering::Relaxed);
+    }
+    assert!(AT_ONCE.load(Ordering::Relaxed) >= 8);
     Ok(())
 }

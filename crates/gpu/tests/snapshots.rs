@@ -63,7 +63,7 @@ fn targets() -> [(&'static str, Target, Box<dyn Dialect>); 2] {
         awaits: true,
         ..wgpu.clone()
     };
-    [("wgsl", wgpu, Box::new(Wgsl { int16: true })), ("cuda", cuda, Box::new(CudaC))]
+    [("wgsl", wgpu, Box::new(Wgsl { int16: true })), ("cuda", cuda, Box::new(CudaC::ALONE))]
 }
 
 fn operand(shape: &[usize], dtype: DType) -> Operand {

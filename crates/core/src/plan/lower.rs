@@ -15,6 +15,7 @@ use super::fuse::{
 use super::order::order;
 use super::prepared::{Prepared, prepare};
 use super::rooms::note_rooms;
+use super::together::{AtOnce, together};
 use super::{Access, LateCheck, OutputSpec, Parameters, Plan, ScratchSpec, SlotSpec, Step};
 use crate::backend::{Backend, Epilogue, Fails, Fold, Kernel, Operand, Segment};
 use crate::backend::{Body, Instr, Reg};
@@ -97,11 +98,12 @@ pub(super) fn lower(fusion: &Fusion<'_>, leaves: usize, backend: &dyn Backend) -
         slots[output.access.slot as usize].is_output = true;
     }
     let order = order(&steps, &waits, &risks(&steps).0, &slots, leaves);
+    let (order, at_once) = together(&steps, order, &waits, &slots, leaves);
     let mut unordered: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
     let mut steps: Vec<Step> = order.iter().filter_map(|&at| unordered[at].take()).collect();
     note_frees(&mut steps, &outputs, slots.len());
     let steps = steps.into_iter().map(Arc::new).collect();
-    Ok(Lowered { plan: finish(steps, outputs, slots, leaves, backend), order })
+    Ok(Lowered { plan: finish((steps, at_once), outputs, slots, leaves, backend), order })
 }
 
 /// How an output is read.
@@ -114,9 +116,9 @@ pub(super) fn bytes(info: &SlotInfo<'_>) -> usize {
     info.form.shape.size().saturating_mul(info.form.dtype.size())
 }
 
-/// The plan of steps in their order.
+/// The plan of steps in their order, of which some may run at once.
 pub(super) fn finish(
-    steps: Vec<Arc<Step>>,
+    (steps, at_once): (Vec<Arc<Step>>, AtOnce),
     outputs: Vec<OutputSpec>,
     mut slots: Vec<SlotSpec>,
     leaves: usize,
@@ -128,8 +130,8 @@ pub(super) fn finish(
         .filter(|&(_, bytes)| bytes > 0)
         .map(|(step, bytes)| ScratchSpec { step, memory: SlotSpec::new(bytes) })
         .collect();
-    let rooms = note_rooms(&steps, &mut slots, &mut scratch, leaves);
-    let sequence = backend.sequence(&executables);
+    let rooms = note_rooms((&steps, &at_once), &mut slots, &mut scratch, leaves);
+    let sequence = backend.sequence(&executables, &at_once);
     let (risks, late) = risks(&steps);
     // The first step that may overwrite a leaf: what can fail is done by then, or fails before it
     // writes.
@@ -143,6 +145,7 @@ pub(super) fn finish(
     Plan {
         runs: AtomicU64::new(0),
         steps,
+        at_once,
         sequence,
         outputs,
         slots,

@@ -26,6 +26,7 @@ mod sink;
 mod split;
 mod spread;
 mod template;
+mod together;
 mod verify;
 
 use std::sync::atomic::AtomicU64;
@@ -39,6 +40,7 @@ use self::held::Held;
 use self::lower::Lowered;
 use self::rooms::Room;
 use self::template::{Likeness, Outline, Template};
+use self::together::AtOnce;
 use crate::backend::{Backend, Kernel, Sequence};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -57,6 +59,8 @@ pub(crate) struct Plan {
     /// How often it ran.
     runs: AtomicU64,
     steps: Vec<Arc<Step>>,
+    /// Which of them may run at once.
+    at_once: AtOnce,
     /// The steps as one, where the device has a cheaper way to run them.
     sequence: Option<Box<dyn Sequence>>,
     outputs: Vec<OutputSpec>,
@@ -356,6 +360,7 @@ impl Plan {
         size_of::<Plan>()
             + self.template.as_ref().map_or(0, Template::bytes)
             + size_of_val(&self.steps[..])
+            + size_of_val(&self.at_once[..])
             + own.map(|(_, own)| step(own)).sum::<usize>()
             + self.sequence.as_ref().map_or(0, |sequence| sequence.bytes())
             + size_of_val(&self.outputs[..])

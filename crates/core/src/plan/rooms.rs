@@ -4,10 +4,12 @@
 //! ("greedy by size" for shared objects, Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net
 //! Inference, 2020). So what is large is used again and again, and stays in the caches.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::together::last_at_once;
 use super::{ScratchSpec, SlotSpec, Step};
 
 /// Smaller values, in bytes, take what is there when they come.
@@ -56,12 +58,12 @@ impl Taken {
 /// Notes in which room each slot is to lie that no leaf has, and which one is each step's own while it runs, and gives
 /// the rooms.
 pub(super) fn note_rooms(
-    steps: &[Arc<Step>],
+    (steps, at_once): (&[Arc<Step>], &[Range<usize>]),
     slots: &mut [SlotSpec],
     scratch: &mut [ScratchSpec],
     leaves: usize,
 ) -> Vec<Room> {
-    let (mut chains, chain_of) = chains(steps, slots, leaves);
+    let (mut chains, chain_of) = chains((steps, at_once), slots, leaves);
     let count = chains.len();
     chains.extend(scratch.iter().map(Chain::of_scratch));
     let (rooms, room_of) = assign(&chains);
@@ -107,9 +109,9 @@ fn assign(chains: &[Chain]) -> (Vec<Room>, Vec<Option<u32>>) {
 }
 
 /// The chains, and that of each slot. A slot joins the one that it may overwrite, as a run lets it where no leaf is
-/// overwritten.
+/// overwritten. What one of several steps that run at once is the last to need is there until all of them are done.
 fn chains(
-    steps: &[Arc<Step>],
+    (steps, at_once): (&[Arc<Step>], &[Range<usize>]),
     slots: &[SlotSpec],
     leaves: usize,
 ) -> (Vec<Chain>, Vec<Option<usize>>) {
@@ -140,10 +142,11 @@ fn chains(
             }
             chain_of[slot] = Some(chain);
         }
+        let last = last_at_once(at_once, index);
         for &slot in &step.frees {
             if let Some(chain) = chain_of[slot as usize] {
                 chains[chain].live -= 1;
-                chains[chain].last = chains[chain].last.max(index);
+                chains[chain].last = chains[chain].last.max(last);
             }
         }
     }

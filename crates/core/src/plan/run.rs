@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use super::control::Place;
 use super::fuse::ScalarSource;
 use super::rooms::Room;
+use super::together::last_at_once;
 use super::{Access, Plan, SlotSpec, Step, little_more};
 use crate::array::Value;
 use crate::backend::{Args, Backend, Buffer, Fails, Region, Sequence, Stopped, backend, wait_for};
@@ -172,7 +173,7 @@ impl Memory<'_> {
         offset
     }
 
-    /// Finds a home for every output of `step`, and notes which homes are free after it.
+    /// Finds a home for every output of `step`, and for what it needs while it runs.
     fn place(
         &mut self,
         (index, step): (usize, &Step),
@@ -219,6 +220,12 @@ impl Memory<'_> {
             self.scratch.push(home);
             self.free.push(home);
         }
+        Ok(())
+    }
+
+    /// Notes which homes are free after step `index` that `step` was the last to need something of.
+    fn free(&mut self, step: &Step, index: usize, plan: &Plan) {
+        let may_overwrite = self.is_inside || index >= plan.point_of_no_return;
         for &slot in &step.frees {
             let home = self.homes[slot as usize];
             let live = &mut self.live[home as usize];
@@ -228,7 +235,6 @@ impl Memory<'_> {
                 if is_kept { self.kept.push(home) } else { self.free.push(home) }
             }
         }
-        Ok(())
     }
 
     /// Notes that a step writes to a home.
@@ -561,8 +567,14 @@ impl Plan {
             memory.own.push(place.buffer.clone());
             memory.given.push((slot, place.offset));
         }
+        // What steps that run at once need is free when all of them are done.
+        let mut freed = 0;
         for (index, step) in self.steps.iter().enumerate() {
             memory.place((index, step), self, on, lines)?;
+            if last_at_once(&self.at_once, index) == index {
+                self.steps[freed..=index].iter().for_each(|step| memory.free(step, index, self));
+                freed = index + 1;
+            }
         }
         Ok(memory)
     }

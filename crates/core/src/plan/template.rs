@@ -365,7 +365,7 @@ impl Plan {
             let (frees, origin) = (steps[at].frees.clone(), steps[at].origin.clone());
             steps[at] = Arc::new(Step { frees, ..operands.step(prepared, origin) });
         }
-        let plan = finish(steps, outputs, slots, self.leaves, backend);
+        let plan = finish((steps, self.at_once.clone()), outputs, slots, self.leaves, backend);
         Ok(Some(Plan { from: Some(self.clone()), ..plan }))
     }
 }

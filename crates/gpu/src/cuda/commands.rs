@@ -74,7 +74,7 @@ impl Commands {
         self.list.push(Entry { command, first: self.words.len(), bytes: 0 });
     }
 
-    /// Adds 64 bits to the last command; before any word.
+    /// Adds 64 bits to the last command, which has a multiple of 64.
     pub fn pointer(&mut self, value: u64) {
         self.words.push(value);
         self.grow(8);
@@ -87,6 +87,14 @@ impl Commands {
             None => self.words.push(u64::from(value)),
         }
         self.grow(4);
+    }
+
+    /// Fills the last command up with zeros: to a multiple of 8 bytes, and to so many.
+    pub fn fill_to(&mut self, bytes: usize) {
+        if let Some(last) = self.list.last_mut() {
+            last.bytes = last.bytes.next_multiple_of(8).max(bytes);
+            self.words.resize(last.first + last.bytes / 8, 0);
+        }
     }
 
     fn grow(&mut self, bytes: usize) {
@@ -177,6 +185,17 @@ pub mod tests {
         commands.word(4);
         assert_eq!((commands.get(0).1, commands.get(0).2), (&[7, 1 | 2 << 32, 3][..], 20));
         assert_eq!((commands.get(1).1, commands.get(1).2), (&[4][..], 4));
+    }
+
+    #[test]
+    fn what_is_filled_up_is_zero() {
+        let mut commands = Commands::default();
+        commands.begin(launch(1, 1));
+        [1, 2, 3].into_iter().for_each(|word| commands.word(word));
+        commands.fill_to(8);
+        commands.pointer(7);
+        commands.fill_to(40);
+        assert_eq!((commands.get(0).1, commands.get(0).2), (&[1 | 2 << 32, 3, 7, 0, 0][..], 40));
     }
 
     #[test]

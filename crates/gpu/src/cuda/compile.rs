@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
+use std::sync::Arc;
 
 use cudarc::driver::sys::{self as driver, CUfunction};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
@@ -33,13 +34,24 @@ enum Output {
 /// The kernels of a device.
 pub struct Kernels {
     output: Output,
-    loaded: Made<Kernel, Function>,
+    loaded: Made<Arc<Kernel>, Loaded>,
+    /// Those that do the work of several launches, at most so many.
+    together: Made<(Function, u32), Function>,
     store: Option<Store>,
 }
 
 /// A loaded kernel. It is never unloaded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Function(pub CUfunction);
+
+/// A kernel, and what is loaded of it.
+#[derive(Clone)]
+pub struct Loaded {
+    /// What it does.
+    pub kernel: Arc<Kernel>,
+    /// What is launched.
+    pub function: Function,
+}
 
 // SAFETY: functions of the driver may be launched by any thread.
 unsafe impl Send for Function {}
@@ -97,7 +109,7 @@ impl Kernels {
     pub fn new(compiler: &Compiler, capability: u32) -> Result<Kernels, String> {
         let output = compiler.output(capability)?;
         let store = Store::open(&format!("{compiler} {output:?} {}", FLAGS.join(" ")));
-        Ok(Kernels { output, loaded: Made::default(), store })
+        Ok(Kernels { output, loaded: Made::default(), together: Made::default(), store })
     }
 
     /// The compute capability that kernels are compiled for: the device's, or one before it.
@@ -108,8 +120,20 @@ impl Kernels {
     }
 
     /// `kernel`, loaded; the device has been entered.
-    pub fn get(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Function> {
-        self.loaded.get(kernel, || self.of_text(gpu, &kernel.name, &print(kernel, &CudaC)))
+    pub fn get(&self, gpu: &Gpu, kernel: Kernel) -> Result<Loaded> {
+        let kernel = Arc::new(kernel);
+        self.loaded.get(&kernel, || {
+            let function = self.of_text(gpu, &kernel.name, &print(&kernel, &CudaC::ALONE))?;
+            Ok(Loaded { kernel: kernel.clone(), function })
+        })
+    }
+
+    /// What does the work of several launches of `alone`, at most so many.
+    pub fn together(&self, gpu: &Gpu, alone: &Loaded, launches: u32) -> Result<Function> {
+        self.together.get(&(alone.function, launches), || {
+            let text = print(&alone.kernel, &CudaC { launches });
+            self.of_text(gpu, &alone.kernel.name, &text)
+        })
     }
 
     /// The kernel `name` in `text`, loaded anew; the device has been entered.

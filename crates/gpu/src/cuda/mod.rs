@@ -26,10 +26,12 @@ mod product;
 mod run;
 mod sequence;
 mod staging;
+mod together;
 mod transform;
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
@@ -275,7 +277,11 @@ impl Backend for Cuda {
         prepare_all(segments, |segment| self.prepare(segment))
     }
 
-    fn sequence(&self, steps: &[Arc<dyn Executable>]) -> Option<Box<dyn backend::Sequence>> {
+    fn sequence(
+        &self,
+        steps: &[Arc<dyn Executable>],
+        at_once: &[Range<usize>],
+    ) -> Option<Box<dyn backend::Sequence>> {
         let own = |step: &Arc<dyn Executable>| -> Option<Arc<run::Prepared>> {
             (step.clone() as Arc<dyn Any + Send + Sync>).downcast().ok()
         };
@@ -284,7 +290,7 @@ impl Backend for Cuda {
         if steps.iter().any(|step| step.is_alone()) {
             return None;
         }
-        Some(Box::new(sequence::Sequence::new(self.gpu().ok()?, steps)))
+        Some(Box::new(sequence::Sequence::new(self.gpu().ok()?, steps, at_once)))
     }
 
     fn memory(&self) -> MemoryStats {

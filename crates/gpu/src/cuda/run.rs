@@ -9,6 +9,7 @@ use cupola_core::{DType, Error, Result};
 use super::absorb::absorbed;
 use super::attention::{self, PreparedAttention};
 use super::commands::{Command, Commands, LaunchConfig, Library};
+use super::compile::Loaded;
 use super::convolution;
 use super::dnn::{ALIGNMENT, Dnn};
 use super::geometry::Geometry;
@@ -63,8 +64,9 @@ enum Dispatch {
 }
 
 /// A launch whose kernel is loaded.
-struct Ready {
-    config: LaunchConfig,
+pub struct Ready {
+    pub config: LaunchConfig,
+    pub kernel: Loaded,
     buffers: Vec<BufferRef>,
     args: Vec<Arg>,
     sizes: Vec<u32>,
@@ -358,13 +360,14 @@ fn offset(args: &Args<'_>, buffer: BufferRef) -> isize {
 
 fn ready(gpu: &Gpu, launch: Launch) -> Result<Ready> {
     let Launch { kernel, grid, buffers, args, sizes, wide, aligned: _ } = launch;
-    let function = gpu.kernels.get(gpu, &kernel)?;
-    let shared = dynamic_shared(&kernel);
+    let (threads, shared) = (kernel.block, dynamic_shared(&kernel));
+    let kernel = gpu.kernels.get(gpu, kernel)?;
+    let function = kernel.function;
     if shared > 0 {
         gpu.allow_shared(function.0, shared)?;
     }
-    let config = LaunchConfig { function, grid, threads: kernel.block, shared };
-    Ok(Ready { config, buffers, args, sizes, wide })
+    let config = LaunchConfig { function, grid, threads, shared };
+    Ok(Ready { config, kernel, buffers, args, sizes, wide })
 }
 
 impl Executable for Prepared {
@@ -379,6 +382,11 @@ impl Executable for Prepared {
 
     fn scratch(&self) -> usize {
         self.scratch_bytes
+    }
+
+    /// Launches of one kernel can be one.
+    fn kind(&self) -> Option<u64> {
+        self.launch().map(|ready| ready.config.function.0.addr() as u64)
     }
 
     fn run(&self, args: &Args<'_>) -> Result<()> {
@@ -435,6 +443,16 @@ impl Prepared {
         Ok(())
     }
 
+    /// The launch that is all of it, where several of its kernel can be one.
+    pub fn launch(&self) -> Option<&Ready> {
+        let [Dispatch::Launch(ready)] = &self.dispatches[..] else { return None };
+        let LaunchConfig { grid, shared, .. } = ready.config;
+        let has_own = self.scratch_bytes > 0 || !self.faults.is_empty() || self.is_checked;
+        // A text in the device's own language asks for the number of its block itself.
+        let is_text = ready.kernel.kernel.text().is_some();
+        (grid[1] == 1 && shared == 0 && !has_own && !is_text).then_some(ready)
+    }
+
     fn add(&mut self, launch: Launch) -> Result<()> {
         for &(buffer, count) in &launch.aligned {
             if !self.takes.contains(&(buffer, count)) {
@@ -466,7 +484,8 @@ impl Prepared {
 }
 
 impl Ready {
-    fn fill(
+    /// Adds its parameters to a command.
+    pub fn fill(
         &self,
         commands: &mut Commands,
         prepared: &Prepared,

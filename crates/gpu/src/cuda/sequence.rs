@@ -5,6 +5,7 @@
 //! changes, only the launches that differ are changed. A few graphs are kept, for leaves and results
 //! that take turns.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
 use cupola_core::backend::{Args, Executable, Stopped};
@@ -15,6 +16,7 @@ use super::gpu::{Gpu, slower};
 use super::graph::Graph;
 use super::library;
 use super::run::Prepared;
+use super::together::{Told, tell};
 
 /// Runs that a plan has without a graph: many run once or twice.
 const FIRST: u32 = 2;
@@ -29,6 +31,8 @@ const MISSES: u32 = 8;
 pub struct Sequence {
     gpu: Arc<Gpu>,
     steps: Vec<Arc<Prepared>>,
+    /// Those that may run at once.
+    at_once: Vec<Range<usize>>,
     /// Held while the steps run. Who finds it taken runs them without graphs.
     state: Mutex<State>,
 }
@@ -170,9 +174,9 @@ impl State {
 }
 
 impl Sequence {
-    /// The steps of a plan.
-    pub fn new(gpu: &Arc<Gpu>, steps: Vec<Arc<Prepared>>) -> Self {
-        Sequence { gpu: gpu.clone(), steps, state: Mutex::default() }
+    /// The steps of a plan, of which those of each range may run at once.
+    pub fn new(gpu: &Arc<Gpu>, steps: Vec<Arc<Prepared>>, at_once: &[Range<usize>]) -> Self {
+        Sequence { gpu: gpu.clone(), steps, at_once: at_once.to_vec(), state: Mutex::default() }
     }
 }
 
@@ -203,11 +207,22 @@ impl cupola_core::backend::Sequence for Sequence {
         let scratch = gpu.scratch(most).map_err(none)?;
         // How many commands there are before the end of each step.
         let mut ends: SmallVec<[(usize, usize); 32]> = SmallVec::new();
-        for (index, prepared, args) in todo {
-            let given = prepared.given(args).map(|given| gpu.start(given)).transpose();
-            let start = given.map_err(none)?.unwrap_or(scratch.start);
-            prepared.tell(args, start, &mut commands).map_err(none)?;
-            ends.push((index, commands.len()));
+        let mut at_once = self.at_once.iter().peekable();
+        let mut rest = &todo[..];
+        while let Some(&(index, ..)) = rest.first() {
+            while at_once.next_if(|range| range.end <= index).is_some() {}
+            let range = at_once.peek().filter(|range| range.contains(&index));
+            let end = range.map_or(index + 1, |range| range.end);
+            let (now, later) = rest.split_at(rest.partition_point(|(index, ..)| *index < end));
+            let told = now.iter().map(|&(_, prepared, args)| {
+                let given = prepared.given(args).map(|given| gpu.start(given)).transpose()?;
+                Ok((prepared, args, given.unwrap_or(scratch.start)))
+            });
+            let told: SmallVec<[Told<'_>; 4]> =
+                told.collect::<cupola_core::Result<_>>().map_err(none)?;
+            tell(gpu, &told, &mut commands).map_err(none)?;
+            ends.push((now[now.len() - 1].0, commands.len()));
+            rest = later;
         }
         gpu.before_run(steps.iter().flatten(), &scratch).map_err(none)?;
         let is_done = state.as_mut().is_some_and(|state| state.replay(gpu, &commands));

@@ -14,7 +14,16 @@ use crate::ir::{
 };
 
 /// The language of NVRTC.
-pub struct CudaC;
+pub struct CudaC {
+    /// How many launches a kernel does the work of, at most. Each has its own buffers and words; the blocks of one
+    /// follow those of another.
+    pub launches: u32,
+}
+
+impl CudaC {
+    /// Kernels of one launch.
+    pub const ALONE: CudaC = CudaC { launches: 1 };
+}
 
 const PRELUDE: &str = "\
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
@@ -148,6 +157,39 @@ pub fn dynamic_shared(kernel: &Kernel) -> u32 {
     if bytes > 48 << 10 { bytes } else { kernel.dynamic }
 }
 
+/// What several launches are given as one, and how a block finds what its own is given: nothing of it for one launch.
+/// Commands are laid out as this is.
+fn together(buffers: &[String], has_words: bool, launches: u32) -> Option<(String, String)> {
+    if launches == 1 {
+        return None;
+    }
+    let fields: String = buffers.iter().map(|buffer| format!("{buffer}; ")).collect();
+    let words = if has_words { "Args args; " } else { "" };
+    let declarations = format!(
+        "struct Work {{ {fields}{words}}};\n\
+         struct Together {{ u32 first[{}]; Work work[{launches}]; }};\n",
+        launches + 1
+    );
+    let mut own = format!(
+        "    u32 mine = 0, after = {launches};\n    \
+         while (after - mine > 1) {{\n        \
+         u32 middle = (mine + after) / 2;\n        \
+         if (blockIdx.x >= together.first[middle]) mine = middle; else after = middle;\n    \
+         }}\n    \
+         const u32 block = blockIdx.x - together.first[mine];\n    \
+         const u32 blocks = together.first[mine + 1] - together.first[mine];\n    \
+         const Work& work = together.work[mine];\n",
+    );
+    for buffer in buffers {
+        let name = buffer.rsplit(' ').next().unwrap_or_default();
+        let _ = writeln!(own, "    {buffer} = work.{name};");
+    }
+    if has_words {
+        own.push_str("    const Args& args = work.args;\n");
+    }
+    Some((declarations, own))
+}
+
 /// The type of an element in memory.
 fn element(dtype: DType) -> &'static str {
     match dtype {
@@ -176,10 +218,14 @@ impl Dialect for CudaC {
         if kernel.words() > 0 {
             let _ = writeln!(text, "struct Args {{ u32 w[{}]; }};", kernel.words());
         }
-        let mut parameters: Vec<String> = (kernel.bindings.iter().enumerate())
-            .map(|(index, binding)| format!("{}* b{index}", element(binding.dtype)))
-            .collect();
-        if kernel.words() > 0 {
+        let buffers = (kernel.bindings.iter().enumerate())
+            .map(|(index, binding)| format!("{}* b{index}", element(binding.dtype)));
+        let mut parameters: Vec<String> = buffers.collect();
+        let together = together(&parameters, kernel.words() > 0, self.launches);
+        if let Some((declarations, _)) = &together {
+            text.push_str(declarations);
+            parameters = vec!["const __grid_constant__ Together together".into()];
+        } else if kernel.words() > 0 {
             parameters.push("const __grid_constant__ Args args".into());
         }
         let bounds = match kernel.at_once {
@@ -206,6 +252,9 @@ impl Dialect for CudaC {
             start += shared_size(*array);
         }
         text.push_str("    wait_for_before();\n");
+        if let Some((_, own)) = &together {
+            text.push_str(own);
+        }
         text
     }
 
@@ -250,6 +299,8 @@ impl Dialect for CudaC {
                 decoded(kernel.bindings[buf.id as usize].dtype, place)
             }
             Expr::Thread => "threadIdx.x".into(),
+            Expr::Block if self.launches > 1 => "block".into(),
+            Expr::Blocks if self.launches > 1 => "blocks".into(),
             Expr::Block => "blockIdx.x".into(),
             Expr::BlockY => "blockIdx.y".into(),
             Expr::Blocks => "gridDim.x".into(),

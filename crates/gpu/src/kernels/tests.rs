@@ -113,7 +113,7 @@ fn texts(segment: &Segment) -> Vec<String> {
             check(&print(&launch.kernel, &Wgsl::default()));
         }
     }
-    planned(segment, &CARD).launches.iter().map(|l| print(&l.kernel, &CudaC)).collect()
+    planned(segment, &CARD).launches.iter().map(|l| print(&l.kernel, &CudaC::ALONE)).collect()
 }
 
 fn check(text: &str) {
@@ -282,11 +282,11 @@ fn convolutions_that_fill_the_device_share_patches() {
             let segment = convolution(role, 512, side, channels);
             let program = planned(&segment, &CARD);
             let texts: Vec<String> =
-                program.launches.iter().map(|l| print(&l.kernel, &CudaC)).collect();
+                program.launches.iter().map(|l| print(&l.kernel, &CudaC::ALONE)).collect();
             let wide = texts.iter().filter(|text| text.contains("wgmma.mma_async")).count();
             assert_eq!(wide, 1, "{role:?} {channels:?}");
             let narrow = planned(&segment, &Target { wide: false, ..CARD });
-            let patches = (narrow.launches.iter().map(|l| print(&l.kernel, &CudaC)))
+            let patches = (narrow.launches.iter().map(|l| print(&l.kernel, &CudaC::ALONE)))
                 .filter(|text| text.contains("_patch(") && text.contains("mma.sync"));
             assert_eq!(patches.count(), 1, "{role:?} {channels:?}");
         }
@@ -429,6 +429,21 @@ fn attention(sizes: [usize; 7], dtype: DType) -> [Segment; 2] {
             grads.to_vec(),
         ),
     ]
+}
+
+#[test]
+fn a_kernel_of_several_launches_finds_its_own_of_them() {
+    let work = body(&[1001], &[F32], &[(Elementwise::Unary(Unary::Exp), &[0])], &[1]);
+    let x = operand(&[1001], F32);
+    let launches = planned(&segment(Kernel::Map(work), vec![x.clone()], vec![x]), &CARD).launches;
+    let alone = print(&launches[0].kernel, &CudaC::ALONE);
+    let together = print(&launches[0].kernel, &CudaC { launches: 4 });
+    let declared = "struct Together { u32 first[5]; Work work[4]; };";
+    assert!(together.contains(declared) && !alone.contains("Together"), "{together}");
+    // A block asks for its number once, and then has that among those of its launch.
+    let (_, body) = together.split_once("wait_for_before();\n    u32 mine").unwrap_or_default();
+    assert!(!body.contains("gridDim") && count(body, "blockIdx") == 2, "{together}");
+    assert!(alone.contains("gridDim") && body.contains("blocks"), "{alone}");
 }
 
 #[test]
