@@ -77,7 +77,7 @@ pub trait Backend: Send + Sync {
 
     /// The steps of a plan as one, where the device has a cheaper way to run them than one by one.
     /// Asked once for each plan. The steps of a range in `at_once` may run at once: none needs what another does, or
-    /// writes where it reads.
+    /// writes where another reads or writes.
     fn sequence(
         &self,
         _steps: &[Arc<dyn Executable>],
@@ -165,7 +165,7 @@ pub trait Executable: Any + Send + Sync {
     }
 
     /// What it has in common with others that the device does in one launch with it, where none needs what another
-    /// does. A plan tells its [`Sequence`] of them. None, if it is always by itself.
+    /// does. A plan tells its [`Sequence`] of them. None, if it is always by itself, as where it has memory for its own use.
     fn kind(&self) -> Option<u64> {
         None
     }

@@ -199,6 +199,10 @@ fn step(weights: &[Array], x: &Array, run: usize) -> Result<Vec<Array>> {
     let parts: Vec<&Array> = parts.iter().collect();
     let together = ops::concatenate(&parts, 0)?;
     all.push(ops::sum(&together, 0, false)?);
+    // All of it is written, and then a part.
+    let ends = ops::concatenate(&[&all[0], &all[1]], 0)?;
+    all.push(ops::pad(&ends, (1, 2), 7.0)?);
+    all.push(ops::slice_update(x, &all[2], &[3, 0], &[4, 8], &[1, 1])?);
     all.push(ops::concatenate(&[&together, x], 0)?);
     Ok(all)
 }

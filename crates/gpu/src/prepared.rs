@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 use cupola_core::backend::{Executable, Segment};
 use cupola_core::{Error, Result};
 
+/// Of more segments some are new to the compiler, or the first plans of a program would not have so many.
+const FEW: usize = 8;
 /// Segments that take no compiler are ready sooner than another thread begins.
 const LONG: Duration = Duration::from_micros(500);
 
-/// What `prepare` makes of each segment: on all cores from when it takes long, as compilers do.
+/// What `prepare` makes of each segment, on all cores: compilers take their time. Of few segments only once one of them
+/// took long: those of a plan for other sizes are mostly known to the compiler.
 pub fn prepare_all(
     segments: &[&Segment],
     prepare: impl Fn(&Segment) -> Result<Arc<dyn Executable>> + Sync,
@@ -24,16 +27,12 @@ pub fn prepare_all(
         let at = next.fetch_add(1, Ordering::Relaxed);
         let (segment, place) = segments.get(at).zip(made.get(at))?;
         let _ = place.set(prepare(segment));
-        Some(at + 1)
+        Some(())
     };
-    let start = Instant::now();
-    let mut done = 0;
-    while start.elapsed() < LONG
-        && let Some(now) = one()
-    {
-        done = now;
+    let (start, mut left) = (Instant::now(), segments.len());
+    while left <= FEW && start.elapsed() < LONG && one().is_some() {
+        left -= 1;
     }
-    let left = segments.len() - done;
     let work = || while one().is_some() {};
     thread::scope(|scope| {
         for _ in 1..cores().min(left) {

@@ -9,8 +9,10 @@ use super::fuse::Slot;
 use super::{Access, SlotSpec, Step};
 use crate::backend::Fails;
 
-/// Bytes that a step may write or read, besides leaves, to wait for others: so much memory is used later again.
+/// Bytes that steps write and read, besides leaves, to wait for others: so much memory is used later again.
 const LARGE: usize = 4 << 20;
+/// Those of all that wait.
+const MOST_BYTES: usize = 32 << 20;
 /// Steps that run at once, at most.
 const MOST: usize = 64;
 
@@ -34,28 +36,28 @@ pub(super) fn together(
 ) -> (Vec<usize>, AtOnce) {
     let mut queue = Queue {
         steps,
+        slots,
         waiting: Vec::new(),
-        is_waiting: vec![false; steps.len()],
+        held: vec![None; steps.len()],
         writers: vec![0; slots.len()],
+        readers: vec![0; slots.len()],
+        bytes: 0,
         order: Vec::with_capacity(order.len()),
         at_once: Vec::new(),
-    };
-    let is_small = |access: &Access| {
-        let slot = access.slot as usize;
-        slot < leaves || slots[slot].bytes <= LARGE
     };
     for step in order {
         let Step { prepared, inputs, outputs, .. } = &steps[step];
         let executable = &prepared.executable;
         queue.release_for(step, waits[step]);
-        match executable.kind() {
-            Some(kind)
-                if executable.fails() == Fails::Never
-                    && inputs.iter().chain(outputs).all(is_small) =>
-            {
-                queue.wait(kind, step);
-            }
-            Some(_) | None => queue.order.push(step),
+        let of_slot = |access: &Access| match access.slot as usize {
+            leaf if leaf < leaves => 0,
+            slot => slots[slot].bytes,
+        };
+        let bytes: usize = inputs.iter().chain(outputs).map(of_slot).sum();
+        let may_wait = bytes <= LARGE && executable.fails() == Fails::Never;
+        match executable.kind().filter(|_| may_wait) {
+            Some(kind) => queue.wait(kind, step, bytes),
+            None => queue.order.push(step),
         }
     }
     queue.release(|_| true);
@@ -65,11 +67,16 @@ pub(super) fn together(
 /// Steps on their way to a new order.
 struct Queue<'a> {
     steps: &'a [Step],
+    slots: &'a [SlotSpec],
     /// Those that wait, by their kind. None of them needs what another does.
     waiting: Vec<(u64, SmallVec<[usize; 8]>)>,
-    is_waiting: Vec<bool>,
-    /// How many of them write to each slot.
+    /// The bytes that each of them writes and reads.
+    held: Vec<Option<usize>>,
+    /// How many of them write to each slot, and read it.
     writers: Vec<u32>,
+    readers: Vec<u32>,
+    /// Those of all.
+    bytes: usize,
     order: Vec<usize>,
     at_once: AtOnce,
 }
@@ -77,7 +84,7 @@ struct Queue<'a> {
 impl Queue<'_> {
     /// Runs the waiting steps of every kind that has one of these.
     fn release(&mut self, is_one: impl Fn(usize) -> bool) {
-        let Queue { steps, waiting, is_waiting, writers, order, at_once } = self;
+        let Queue { steps, waiting, held, writers, readers, bytes, order, at_once, .. } = self;
         waiting.retain(|(_, all)| {
             let is_over = all.iter().any(|&step| is_one(step));
             if is_over {
@@ -86,41 +93,54 @@ impl Queue<'_> {
                 }
                 order.extend(all);
                 for &step in all {
-                    is_waiting[step] = false;
-                    steps[step].outputs.iter().for_each(|out| writers[out.slot as usize] -= 1);
+                    *bytes -= held[step].take().unwrap_or(0);
+                    let Step { inputs, outputs, .. } = &steps[step];
+                    outputs.iter().for_each(|out| writers[out.slot as usize] -= 1);
+                    inputs.iter().for_each(|input| readers[input.slot as usize] -= 1);
                 }
             }
             !is_over
         });
     }
 
-    /// Runs what `step` needs, and what it has to come after.
+    /// Runs what `step` has to come after: the step `after`, what makes what it reads or overwrites a part of, and what
+    /// reads what it may take the memory of.
     fn release_for(&mut self, step: usize, after: Option<usize>) {
-        let steps = self.steps;
-        let after = after.filter(|&after| self.is_waiting[after]);
-        let inputs = &steps[step].inputs;
-        if after.is_none() && inputs.iter().all(|input| self.writers[input.slot as usize] == 0) {
+        let (steps, slots) = (self.steps, self.slots);
+        let after = after.filter(|&after| self.held[after].is_some());
+        let Step { inputs, outputs, .. } = &steps[step];
+        let is_touched = inputs.iter().any(|input| self.writers[input.slot as usize] > 0)
+            || outputs.iter().any(|output| self.writers[output.slot as usize] > 0)
+            || taken(&steps[step]).any(|slot| self.readers[slot as usize] > 0);
+        if after.is_none() && !is_touched {
             return;
         }
-        let reads = |slot: Slot| inputs.iter().any(|input| input.slot == slot);
         self.release(|other| {
-            after == Some(other) || steps[other].outputs.iter().any(|output| reads(output.slot))
+            after == Some(other)
+                || needs(&steps[step], &steps[other])
+                || overlaps(&steps[step], &steps[other], slots)
+                || takes(&steps[step], &steps[other])
         });
     }
 
-    /// Lets a step wait.
-    fn wait(&mut self, kind: u64, step: usize) {
+    /// Lets a step wait, which writes and reads so many bytes.
+    fn wait(&mut self, kind: u64, step: usize, bytes: usize) {
         let steps = self.steps;
+        if self.bytes + bytes > MOST_BYTES {
+            self.release(|_| true);
+        }
         let alike = self.waiting.iter().find(|(other, _)| *other == kind);
-        let is_free = |other: &usize| !overwrites(&steps[step], &steps[*other]);
         if let Some((_, all)) = alike
-            && !(all.len() < MOST && all.iter().all(is_free))
+            && (all.len() == MOST || all.iter().any(|&other| takes(&steps[other], &steps[step])))
         {
             let first = all[0];
             self.release(|other| other == first);
         }
-        self.is_waiting[step] = true;
-        steps[step].outputs.iter().for_each(|out| self.writers[out.slot as usize] += 1);
+        self.held[step] = Some(bytes);
+        self.bytes += bytes;
+        let Step { inputs, outputs, .. } = &steps[step];
+        outputs.iter().for_each(|out| self.writers[out.slot as usize] += 1);
+        inputs.iter().for_each(|input| self.readers[input.slot as usize] += 1);
         match self.waiting.iter_mut().find(|(other, _)| *other == kind) {
             Some((_, all)) => all.push(step),
             None => self.waiting.push((kind, SmallVec::from_slice(&[step]))),
@@ -128,11 +148,32 @@ impl Queue<'_> {
     }
 }
 
-/// Whether one of two steps may overwrite what the other reads.
-fn overwrites(a: &Step, b: &Step) -> bool {
-    let takes = |one: &Step, other: &Step| {
-        let mut taken = one.aliases.iter().map(|&(_, input)| one.inputs[usize::from(input)].slot);
-        taken.any(|slot| other.inputs.iter().any(|input| input.slot == slot))
+/// Whether `step` reads what `other` writes.
+fn needs(step: &Step, other: &Step) -> bool {
+    step.inputs.iter().any(|input| other.outputs.iter().any(|output| output.slot == input.slot))
+}
+
+/// Whether two steps write to one slot, and not to parts of it as a concatenation does: one of them to all of it, as the
+/// filling of what is padded.
+fn overlaps(step: &Step, other: &Step, slots: &[SlotSpec]) -> bool {
+    let is_whole = |step: &Step, at: usize| {
+        let slot = step.outputs[at].slot as usize;
+        step.prepared.segment.outputs[at].aval.bytes() >= slots[slot].bytes
     };
-    takes(a, b) || takes(b, a)
+    let mut pairs = (0..step.outputs.len())
+        .flat_map(|at| (0..other.outputs.len()).map(move |beside| (at, beside)));
+    pairs.any(|(at, beside)| {
+        step.outputs[at].slot == other.outputs[beside].slot
+            && (is_whole(step, at) || is_whole(other, beside))
+    })
+}
+
+/// The slots whose memory a step may take for an output.
+fn taken(step: &Step) -> impl Iterator<Item = Slot> {
+    step.aliases.iter().map(|&(_, input)| step.inputs[usize::from(input)].slot)
+}
+
+/// Whether `step` may take the memory of what `other` reads.
+fn takes(step: &Step, other: &Step) -> bool {
+    taken(step).any(|slot| other.inputs.iter().any(|input| input.slot == slot))
 }

@@ -64,7 +64,7 @@ struct Entry {
 pub struct Commands {
     lane: usize,
     list: Vec<Entry>,
-    /// The parameters of all commands: pointers, and then words. Each command begins a new one.
+    /// The parameters of all commands. Each command begins a new word.
     words: Vec<u64>,
 }
 

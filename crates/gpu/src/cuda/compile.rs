@@ -1,14 +1,15 @@
 //! Kernels from text: compiled once in a process, and kept on disk for the next one.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self as driver, CUfunction};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use cupola_core::{Error, Result};
 
-use super::gpu::Gpu;
+use super::gpu::{Gpu, slower};
 use crate::emit::{CudaC, print};
 use crate::ir::Kernel;
 use crate::made::Made;
@@ -35,8 +36,10 @@ enum Output {
 pub struct Kernels {
     output: Output,
     loaded: Made<Arc<Kernel>, Loaded>,
-    /// Those that do the work of several launches, at most so many.
-    together: Made<(Function, u32), Function>,
+    /// Those that do the work of several launches, at most so many; nothing where none can be made.
+    together: Made<(Function, u32), Option<Function>>,
+    /// Those of them that were wanted.
+    wanted: Mutex<HashSet<(Function, u32)>>,
     store: Option<Store>,
 }
 
@@ -109,7 +112,13 @@ impl Kernels {
     pub fn new(compiler: &Compiler, capability: u32) -> Result<Kernels, String> {
         let output = compiler.output(capability)?;
         let store = Store::open(&format!("{compiler} {output:?} {}", FLAGS.join(" ")));
-        Ok(Kernels { output, loaded: Made::default(), together: Made::default(), store })
+        Ok(Kernels {
+            output,
+            loaded: Made::default(),
+            together: Made::default(),
+            wanted: Mutex::default(),
+            store,
+        })
     }
 
     /// The compute capability that kernels are compiled for: the device's, or one before it.
@@ -128,12 +137,21 @@ impl Kernels {
         })
     }
 
-    /// What does the work of several launches of `alone`, at most so many.
-    pub fn together(&self, gpu: &Gpu, alone: &Loaded, launches: u32) -> Result<Function> {
-        self.together.get(&(alone.function, launches), || {
+    /// What does the work of several launches of `alone`, at most so many. It is made when it is wanted for the second
+    /// time: what runs once has no gain from it.
+    pub fn together(&self, gpu: &Gpu, alone: &Loaded, launches: u32) -> Option<Function> {
+        let key = (alone.function, launches);
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.insert(key) {
+            return None;
+        }
+        drop(wanted);
+        let made = self.together.get(&key, || {
             let text = print(&alone.kernel, &CudaC { launches });
-            self.of_text(gpu, &alone.kernel.name, &text)
-        })
+            let made = self.of_text(gpu, &alone.kernel.name, &text);
+            Ok(made.map_err(|error| slower("several launches as one", &error)).ok())
+        });
+        made.ok().flatten()
     }
 
     /// The kernel `name` in `text`, loaded anew; the device has been entered.

@@ -201,7 +201,7 @@ impl cupola_core::backend::Sequence for Sequence {
                 todo.push((index, prepared.fitting(args).map_err(none)?, args));
             }
         }
-        // Steps run in order, so that one after another uses the same memory where it is given none.
+        // One after another uses the same memory where it is given none.
         let lacking = todo.iter().filter(|(_, prepared, args)| prepared.given(args).is_none());
         let most = lacking.map(|(_, prepared, _)| prepared.scratch()).max().unwrap_or(0);
         let scratch = gpu.scratch(most).map_err(none)?;

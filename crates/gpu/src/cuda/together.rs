@@ -7,7 +7,7 @@ use cupola_core::backend::Args;
 use smallvec::SmallVec;
 
 use super::commands::{Command, Commands, LaunchConfig};
-use super::gpu::{Gpu, slower};
+use super::gpu::Gpu;
 use super::run::{Prepared, Ready};
 
 /// Bytes of parameters that every device takes.
@@ -18,56 +18,45 @@ const COUNTS: [usize; 3] = [4, 16, 64];
 /// A step, what it works on, and where its own memory starts.
 pub type Told<'a> = (&'a Prepared, &'a Args<'a>, u64);
 
-/// Writes down what is to be done for steps of which none needs what another does.
+/// Writes down what is to be done for steps of which none needs what another does, in whatever order.
 pub fn tell(gpu: &Arc<Gpu>, steps: &[Told<'_>], commands: &mut Commands) -> Result<()> {
     let mut rest: SmallVec<[&Told<'_>; 16]> = steps.iter().collect();
     while let Some(&first) = rest.first() {
-        let kernel = first.0.launch().map(|ready| ready.config.function);
-        let is_alike = |told: &Told<'_>| {
-            kernel.is_some() && told.0.launch().map(|ready| ready.config.function) == kernel
-        };
-        let alike: SmallVec<[&Told<'_>; 16]> = match kernel {
-            Some(_) => rest.iter().copied().filter(|told| is_alike(told)).collect(),
-            None => SmallVec::from_slice(&[first]),
-        };
-        let mut at = 0;
-        rest.retain(|told| {
-            at += 1;
-            if kernel.is_some() { !is_alike(told) } else { at > 1 }
-        });
+        let kernel = |told: &Told<'_>| told.0.launch().map(|ready| ready.config.function);
+        let is_alike = |told: &Told<'_>| kernel(first).is_some() && kernel(told) == kernel(first);
+        let (mut alike, mut others) = (SmallVec::<[_; 16]>::from_slice(&[first]), SmallVec::new());
+        for told in &rest[1..] {
+            if is_alike(told) { alike.push(*told) } else { others.push(*told) }
+        }
         let mut alike = &alike[..];
-        while let Some(count) =
-            (alike.len() > 1).then(|| as_one(gpu, alike, commands)).transpose()?
-            && count > 0
-        {
+        while let Some(count) = as_one(gpu, alike, commands)? {
             alike = &alike[count..];
         }
         for (prepared, args, scratch) in alike {
             prepared.tell(args, *scratch, commands)?;
         }
+        rest = others;
     }
     Ok(())
 }
 
-/// Writes down the first of these launches of one kernel as one, and gives how many.
-fn as_one(gpu: &Arc<Gpu>, alike: &[&Told<'_>], commands: &mut Commands) -> Result<usize> {
-    let Some(ready) = alike[0].0.launch() else { return Ok(0) };
+/// Writes down the first of these launches of one kernel as one, where there are several and a kernel for that; gives
+/// how many.
+fn as_one(gpu: &Arc<Gpu>, alike: &[&Told<'_>], commands: &mut Commands) -> Result<Option<usize>> {
+    let [(prepared, ..), _, ..] = alike else { return Ok(None) };
+    let Some(ready) = prepared.launch() else { return Ok(None) };
     let own = own_bytes(ready);
-    let Some(most) = most(alike.len(), own) else { return Ok(0) };
-    let count = most.min(alike.len());
-    let function = match gpu.kernels.together(gpu, &ready.kernel, most as u32) {
-        Ok(function) => function,
-        Err(error) => {
-            slower("several launches as one", &error);
-            return Ok(0);
-        }
+    let Some(most) = most(alike.len(), own) else { return Ok(None) };
+    let Some(function) = gpu.kernels.together(gpu, &ready.kernel, most as u32) else {
+        return Ok(None);
     };
+    let count = most.min(alike.len());
     let mut first: SmallVec<[u32; 65]> = SmallVec::from_slice(&[0]);
     let launches = alike[..count].iter().filter_map(|told| told.0.launch());
     for launch in launches {
         let blocks = first.last().and_then(|last| last.checked_add(launch.config.grid[0]));
         let Some(blocks) = blocks.filter(|&blocks| blocks <= i32::MAX as u32) else {
-            return Ok(0);
+            return Ok(None);
         };
         first.push(blocks);
     }
@@ -83,7 +72,7 @@ fn as_one(gpu: &Arc<Gpu>, alike: &[&Told<'_>], commands: &mut Commands) -> Resul
             .map_or(Ok(()), |launch| launch.fill(commands, prepared, args, *scratch))?;
     }
     commands.fill_to(bytes(most, own));
-    Ok(count)
+    Ok(Some(count))
 }
 
 /// Bytes of the parameters of one launch.

@@ -150,8 +150,8 @@ fn find(
             None => (number, k.u32(0), length),
             Some((parts, size)) => {
                 let (output, part) = number.div_rem(parts);
-                // What is cut into even parts may end before the last of them.
-                let first = (part.convert(Ty::U32) * *size).min(length - 1);
+                let first = part.convert(Ty::U32) * *size;
+                // The last may have less: each has far more elements than there are parts.
                 (output, first, (*size).min(length - first))
             }
         };

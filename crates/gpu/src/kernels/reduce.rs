@@ -136,9 +136,9 @@ pub fn reduce(
         _ => (0..count).map(|index| k.input(segment, index)).collect(),
     };
     // A thread that has several loads under way waits less often.
-    let per_thread = spread.folded / spread.stride();
+    let per_thread = spread.folded.div_ceil(spread.stride());
     let short = work.body.code.len() <= 32 && count <= 4;
-    let at_once = match short && per_thread >= u64::from(AT_ONCE) {
+    let at_once = match short && per_thread > 1 {
         true => at_once(spread.count, &work.inputs),
         false => 1,
     };
