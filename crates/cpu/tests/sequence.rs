@@ -2,8 +2,8 @@
 //! alone, and an error in the middle leaves arrays as it does elsewhere.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cupola_core::backend::{
     Args, Backend, Buffer, Executable, Fails, Limits, MemoryStats, Registration, Segment, Sequence,
@@ -36,6 +36,9 @@ static FAILS: AtomicUsize = AtomicUsize::new(usize::MAX);
 static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
 /// Whether steps that may run at once do so in their order, or the last one first.
 static IS_TURNED: AtomicBool = AtomicBool::new(false);
+
+/// Held by the test that runs: what is above is for all.
+static ALONE: Mutex<()> = Mutex::new(());
 
 struct Steps {
     steps: Vec<Arc<dyn Executable>>,
@@ -163,6 +166,7 @@ fn graph(x: &Array, w: &Array, run: usize) -> Result<[Array; 2]> {
 
 #[test]
 fn steps_that_run_together_give_what_each_gives_alone() -> Result<()> {
+    let _alone = ALONE.lock();
     let (x, w) = (ramp(&[16, 8]), ramp(&[8, 6]));
     for run in 0..6 {
         let want = graph(&x, &w, run)?;
@@ -209,10 +213,14 @@ fn step(weights: &[Array], x: &Array, run: usize) -> Result<Vec<Array>> {
 
 #[test]
 fn steps_that_run_at_once_need_nothing_of_each_other() -> Result<()> {
-    let x = ramp(&[16, 8]);
+    let _alone = ALONE.lock();
     let weights =
         || -> Vec<Array> { (0..10).map(|at| &ramp(&[1 + at / 9, 8]) * at as f32).collect() };
-    for is_turned in [false, true] {
+    // Sizes that come later are planned from what is known of those before.
+    for (is_turned, rows) in
+        [false, true].into_iter().flat_map(|t| [16, 24, 40, 17].map(|r| (t, r)))
+    {
+        let x = ramp(&[rows, 8]);
         IS_TURNED.store(is_turned, Ordering::Relaxed);
         let (mut want, mut got) = (weights(), weights());
         for run in 0..5 {

@@ -118,15 +118,12 @@ pub(super) fn bytes(info: &SlotInfo<'_>) -> usize {
 
 /// The plan of steps in their order, of which some may run at once.
 pub(super) fn finish(
-    (steps, mut at_once): (Vec<Arc<Step>>, AtOnce),
+    (steps, at_once): (Vec<Arc<Step>>, AtOnce),
     outputs: Vec<OutputSpec>,
     mut slots: Vec<SlotSpec>,
     leaves: usize,
     backend: &dyn Backend,
 ) -> Plan {
-    // For other sizes a step may be of another kind.
-    let is_alike = |step: &Arc<Step>| step.prepared.executable.kind().is_some();
-    at_once.retain(|range| steps[range.clone()].iter().all(is_alike));
     let executables: Vec<_> = steps.iter().map(|step| step.prepared.executable.clone()).collect();
     let wanted = executables.iter().map(|executable| executable.scratch()).enumerate();
     let mut scratch: Vec<ScratchSpec> = wanted

@@ -21,6 +21,7 @@ use super::lower::{Drafted, bytes, finish, output};
 use super::prepared::prepare;
 use super::rows::FARTHEST;
 use super::sink::LARGE;
+use super::together::still_at_once;
 use super::{Access, OutputSpec, Plan, Step};
 use crate::backend::{Backend, Segment};
 use crate::device::Device;
@@ -365,7 +366,8 @@ impl Plan {
             let (frees, origin) = (steps[at].frees.clone(), steps[at].origin.clone());
             steps[at] = Arc::new(Step { frees, ..operands.step(prepared, origin) });
         }
-        let plan = finish((steps, self.at_once.clone()), outputs, slots, self.leaves, backend);
+        let at_once = still_at_once(&steps, &self.at_once);
+        let plan = finish((steps, at_once), outputs, slots, self.leaves, backend);
         Ok(Some(Plan { from: Some(self.clone()), ..plan }))
     }
 }

@@ -2,6 +2,7 @@
 //! updates of a network's small parameters, and the parts of a concatenation.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -23,6 +24,21 @@ pub(super) type AtOnce = Vec<Range<usize>>;
 pub(super) fn last_at_once(at_once: &[Range<usize>], step: usize) -> usize {
     let after = at_once.partition_point(|range| range.end <= step);
     at_once.get(after).filter(|range| range.contains(&step)).map_or(step, |range| range.end - 1)
+}
+
+/// Those of the ranges whose steps, which are for other sizes now, may still run at once: one may have memory for its own
+/// use now, or be able to take another's.
+pub(super) fn still_at_once(steps: &[Arc<Step>], at_once: &[Range<usize>]) -> AtOnce {
+    let may = |range: &&Range<usize>| {
+        let steps = &steps[(*range).clone()];
+        let is_free = |one: &Arc<Step>| {
+            let mut others = steps.iter().filter(|other| !Arc::ptr_eq(other, one));
+            one.prepared.executable.kind().is_some()
+                && (one.aliases.is_empty() || !others.any(|other| takes(one, other)))
+        };
+        steps.iter().all(is_free)
+    };
+    at_once.iter().filter(may).cloned().collect()
 }
 
 /// The order in which steps run, in which alike ones wait for each other as long as nobody needs what they do, and
