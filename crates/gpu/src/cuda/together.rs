@@ -1,6 +1,6 @@
 //! Steps that run at once: launches of one kernel become one launch.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cupola_core::Result;
 use cupola_core::backend::Args;
@@ -44,6 +44,9 @@ pub fn tell(gpu: &Arc<Gpu>, steps: &[Told<'_>], commands: &mut Commands) -> Resu
 /// how many.
 fn as_one(gpu: &Arc<Gpu>, alike: &[&Told<'_>], commands: &mut Commands) -> Result<Option<usize>> {
     let [(prepared, ..), _, ..] = alike else { return Ok(None) };
+    if !is_wanted() {
+        return Ok(None);
+    }
     let Some(ready) = prepared.launch() else { return Ok(None) };
     let own = own_bytes(ready);
     let Some(most) = most(alike.len(), own) else { return Ok(None) };
@@ -73,6 +76,11 @@ fn as_one(gpu: &Arc<Gpu>, alike: &[&Told<'_>], commands: &mut Commands) -> Resul
     }
     commands.fill_to(bytes(most, own));
     Ok(Some(count))
+}
+
+fn is_wanted() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| std::env::var("CUPOLA_CUDA_TOGETHER").as_deref() != Ok("0"))
 }
 
 /// Bytes of the parameters of one launch.
