@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cupola_core::backend::{Executable, Segment};
 use cupola_core::{Error, Result};
 
-/// Of more segments some are new to the compiler, or the first plans of a program would not have so many.
+/// A plan for other sizes has seldom more new segments.
 const FEW: usize = 8;
 /// Segments that take no compiler are ready sooner than another thread begins.
 const LONG: Duration = Duration::from_micros(500);
