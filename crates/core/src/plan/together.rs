@@ -33,8 +33,7 @@ pub(super) fn still_at_once(steps: &[Arc<Step>], at_once: &[Range<usize>]) -> At
         let steps = &steps[(*range).clone()];
         let is_free = |one: &Arc<Step>| {
             let mut others = steps.iter().filter(|other| !Arc::ptr_eq(other, one));
-            one.prepared.executable.kind().is_some()
-                && (one.aliases.is_empty() || !others.any(|other| takes(one, other)))
+            one.prepared.executable.kind().is_some() && !others.any(|other| takes(one, other))
         };
         steps.iter().all(is_free)
     };

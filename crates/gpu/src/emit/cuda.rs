@@ -180,9 +180,8 @@ fn together(buffers: &[String], has_words: bool, launches: u32) -> Option<(Strin
          const u32 blocks = together.first[mine + 1] - together.first[mine];\n    \
          const Work& work = together.work[mine];\n",
     );
-    for buffer in buffers {
-        let name = buffer.rsplit(' ').next().unwrap_or_default();
-        let _ = writeln!(own, "    {buffer} = work.{name};");
+    for (index, buffer) in buffers.iter().enumerate() {
+        let _ = writeln!(own, "    {buffer} = work.b{index};");
     }
     if has_words {
         own.push_str("    const Args& args = work.args;\n");
@@ -218,9 +217,9 @@ impl Dialect for CudaC {
         if kernel.words() > 0 {
             let _ = writeln!(text, "struct Args {{ u32 w[{}]; }};", kernel.words());
         }
-        let buffers = (kernel.bindings.iter().enumerate())
-            .map(|(index, binding)| format!("{}* b{index}", element(binding.dtype)));
-        let mut parameters: Vec<String> = buffers.collect();
+        let mut parameters: Vec<String> = (kernel.bindings.iter().enumerate())
+            .map(|(index, binding)| format!("{}* b{index}", element(binding.dtype)))
+            .collect();
         let together = together(&parameters, kernel.words() > 0, self.launches);
         if let Some((declarations, _)) = &together {
             text.push_str(declarations);
