@@ -49,6 +49,7 @@ fn peak() -> f64 {
                 b: b.as_ptr(),
                 b_unit: 1,
                 b_step: v * set.lanes / 4,
+                soon: 0,
                 columns: [0, set.lanes, 0, 0],
                 runs: &[Run { a: 0, b: 0, len }],
                 c: c.as_mut_ptr(),

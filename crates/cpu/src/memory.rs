@@ -4,6 +4,7 @@
 //! out again, the last freed first, while it is still in the cache of the core. Small blocks go
 //! through a short list of the thread.
 
+mod arena;
 mod block;
 mod mapped;
 mod pool;

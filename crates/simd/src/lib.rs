@@ -35,7 +35,7 @@ pub use rows::{InRows, RowProducts};
 pub use tail::{Bias, Residual, Tail, Then};
 pub use tile::{
     KEPT_ROWS, MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
-    pair_kernel,
+    pair_kernel, soon,
 };
 pub use vector::PortableF32;
 pub use winograd::{InPoints, POINTS, PointInputs, PointSums, PointWeights, ToPoints};

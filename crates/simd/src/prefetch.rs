@@ -13,6 +13,19 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
+/// Asks for the cache line at an address to come to the second-level cache, to be read later.
+#[inline(always)]
+pub fn prefetch_for_later<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as above.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Asks for the cache line at an address, to be written.
 #[inline(always)]
 pub fn prefetch_to_write<T>(at: *const T) {

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use super::prefetch::{prefetch, prefetch_to_write};
+use super::prefetch::{prefetch, prefetch_for_later, prefetch_to_write};
 use super::vector::{Portable, Vector};
 use super::{InLanes, InPoints, InRows, Isa, Level, Real, Tail};
 
@@ -64,7 +64,9 @@ pub struct Tile<'t, T> {
     pub b_unit: usize,
     /// From one step to the next.
     pub b_step: usize,
-    /// Where each vector starts.
+    /// How far behind each step's first vector lies a line that a later tile reads, which is asked for: see [`soon`].
+    pub soon: usize,
+    /// Where each vector starts. Those of [`Rows::Apart`] follow each other.
     pub columns: [usize; MAX_VECTORS],
     /// The steps.
     pub runs: &'t [Run],
@@ -78,6 +80,12 @@ pub struct Tile<'t, T> {
     pub add: bool,
     /// What is done to them in the end.
     pub tail: Tail<'t, T>,
+}
+
+/// The [`Tile::soon`] of the `i`-th of the tiles that read the same vectors one after the other, where those of the tiles
+/// after them lie `next` behind, as far apart: each asks for another line of every step, until they have asked for all.
+pub fn soon(next: usize, i: usize, vectors: usize, lanes: usize) -> usize {
+    if next > 0 && i < vectors { next + i * lanes } else { 0 }
 }
 
 /// A compiled kernel for one size of tile.
@@ -236,12 +244,14 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
             let mut a = t.a.add(run.a * t.a_unit);
             let mut b = t.b.add(run.b * t.b_unit);
             for _ in 0..run.len {
+                prefetch_for_later(b.wrapping_add(t.soon));
                 let mut vectors = [V::zero(); N];
                 for v in 0..N {
+                    let column = if AT == APART { v * V::LANES } else { t.columns[v] };
                     if AT != LISTED {
-                        prefetch(b.wrapping_add(t.columns[v] + AHEAD * t.b_step));
+                        prefetch(b.wrapping_add(column + AHEAD * t.b_step));
                     }
-                    vectors[v] = V::load(b.add(t.columns[v]));
+                    vectors[v] = V::load(b.add(column));
                 }
                 for m in 0..M {
                     let scalar = V::splat(match AT {

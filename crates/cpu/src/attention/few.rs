@@ -83,6 +83,7 @@ impl<T: Element<Acc: Weight>> Problem<T> {
                     b: v,
                     b_unit: 1,
                     b_step: v_step,
+                    soon: 0,
                     columns,
                     runs: &runs,
                     c: sums.as_mut_ptr().wrapping_add(first * set.lanes),

@@ -96,6 +96,7 @@ impl<T: Tiled> Product<T> {
                     b: self.b.wrapping_add(first),
                     b_unit: 1,
                     b_step: self.b_step,
+                    soon: 0,
                     columns: starts,
                     runs: &runs,
                     c: self.c.wrapping_add(row * self.c_step + first),

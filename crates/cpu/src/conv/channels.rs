@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use cupola_simd::{
-    Bias, Element, Isa, KEPT_ROWS, MAX_VECTORS, Out, Rows, Run, Tile, Tiled, even_parts,
+    Bias, Element, Isa, KEPT_ROWS, MAX_VECTORS, Out, Rows, Run, Tile, Tiled, even_parts, soon,
 };
 
 use super::geometry::Taps;
@@ -442,10 +442,12 @@ impl Channels {
                 for g in 0..geo.groups {
                     for tile in tiles {
                         let vectors = tile.width / self.lanes;
+                        let next = w.next(g, tile);
                         let valid = geo.c_out - tile.channel - (vectors - 1) * self.lanes;
                         let tail =
                             tail.with(|bias| Bias::Lanes(bias[w.spread_at(g, tile)..].as_ptr()));
-                        for &(at, m, lie) in &parts {
+                        for (i, &(at, m, lie)) in parts.iter().enumerate() {
+                            let soon = soon(next, i, vectors, self.lanes);
                             let position = at / part.len() * columns + part.start + at % part.len();
                             let c = (outer * columns + position) * channels
                                 + g * geo.c_out
@@ -461,6 +463,7 @@ impl Channels {
                                 b: w.at(g, tile),
                                 b_unit: tile.width,
                                 b_step: tile.width,
+                                soon,
                                 columns: lanes,
                                 runs: &runs,
                                 c: sums.wrapping_add(c),

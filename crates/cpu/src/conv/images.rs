@@ -250,6 +250,7 @@ impl<A: Tiled> Task<'_, A> {
                         b: lanes.as_ptr().wrapping_add(g * geo.c_in * block),
                         b_unit: block,
                         b_step: block,
+                        soon: 0,
                         columns,
                         runs,
                         c: sums[..tile.width * block].as_mut_ptr(),

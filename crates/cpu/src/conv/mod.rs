@@ -235,6 +235,17 @@ impl<T: Element + ToPoints> PackedConv<T> {
         PackedConv { geometry, path, lens }
     }
 
+    /// The same, to live long.
+    pub fn into_lasting(self) -> Self {
+        let path = match self.path {
+            Path::Images(images, w) => Path::Images(images, w.into_lasting()),
+            Path::Channels(channels, w) => Path::Channels(channels, w.into_lasting()),
+            Path::Depthwise(depthwise, w) => Path::Depthwise(depthwise, w.into_lasting()),
+            Path::Winograd(winograd, w) => Path::Winograd(winograd, w.into_lasting()),
+        };
+        PackedConv { path, ..self }
+    }
+
     /// Computes the convolution of `x`, overwriting `out`. Whether the result holds: where it has NaN that no sum of
     /// products may have, it has to be computed by [`conv_direct`], epilogue and all.
     #[must_use]

@@ -173,7 +173,7 @@ unsafe fn product<T: Element + ToPoints>(
             None | Some((_, Lookup::First)) => conv(p, role, a, b, out, tail, finish.epilogue),
             Some((_, Lookup::Have(_))) => conv_direct(p, role, a, b, out, tail, finish.epilogue),
             Some((kept, Lookup::Again)) => {
-                let packed = Arc::new(PackedConv::new(p, role, b));
+                let packed = Arc::new(PackedConv::new(p, role, b).into_lasting());
                 if !packed.run(a, out, tail, finish.epilogue) {
                     conv_direct(p, role, a, b, out, tail, finish.epilogue);
                 }

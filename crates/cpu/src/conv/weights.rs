@@ -87,6 +87,11 @@ impl<A: Tiled> Weights<A> {
         Weights { data, tiles, group }
     }
 
+    /// The same, to live long.
+    pub fn into_lasting(self) -> Self {
+        Weights { data: self.data.into_lasting(), ..self }
+    }
+
     /// A bias with an element for each channel, those past the last of a group's tiles zero.
     pub fn spread(&self, geo: &Geometry, bias: &[A]) -> Scratch<A> {
         let width = self.width();
@@ -106,6 +111,12 @@ impl<A: Tiled> Weights<A> {
     /// Channels of a group, with those past the last.
     fn width(&self) -> usize {
         self.tiles.last().map_or(0, |tile| tile.channel + tile.width)
+    }
+
+    /// How far behind a tile of a group the one after it lies; 0 behind the last.
+    pub fn next(&self, g: usize, tile: &WeightTile) -> usize {
+        let len = self.group / self.width().max(1) * tile.width;
+        if g * self.group + tile.start + len < self.data.len() { len } else { 0 }
     }
 
     /// The address of a tile of a group.

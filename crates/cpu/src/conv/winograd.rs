@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cupola_simd::{
     Bias, Element, Isa, MAX_VECTORS, Out, POINTS, PointInputs, PointSums, PointWeights, Rows, Run,
-    Split, Tail, Tile, Tiled, ToPoints, even_parts,
+    Split, Tail, Tile, Tiled, ToPoints, even_parts, soon,
 };
 
 use super::weights::{WeightTile, Weights};
@@ -76,7 +76,7 @@ impl Winograd {
         let (all_rows, all) = (geo.batch * tiles[0], geo.batch * tiles[0] * tiles[1]);
         let (wide_in, wide_out) = (geo.c_in.div_ceil(set.lanes), geo.c_out.div_ceil(set.lanes));
         let tallest = set.rows.iter().max().copied().unwrap_or(1);
-        let Split { vectors, .. } = set.split(all.min(tallest), wide_out, Rows::Listed);
+        let Split { vectors, .. } = set.split(all.min(tallest), wide_out, Rows::Apart);
         let tall = set.rows[vectors.first().map_or(1, |&v| v) - 1];
         let a_tile = POINTS * pitch(geo, set.lanes) * size_of::<T>();
         let together = (INPUT_BYTES / a_tile / tall).clamp(1, KERNELS) * tall;
@@ -89,7 +89,7 @@ impl Winograd {
         let heights = even_parts(all.min(together), tall);
         let step: f64 = heights
             .iter()
-            .flat_map(|&m| vectors.iter().map(move |&v| set.cost(m, v, Rows::Listed)))
+            .flat_map(|&m| vectors.iter().map(move |&v| set.cost(m, v, Rows::Apart)))
             .sum();
         let blocks = all as f64 / all.min(together) as f64;
         let calls = (heights.len() * vectors.len() * POINTS) as f64 * 40.0;
@@ -211,7 +211,6 @@ impl<A: Tiled> Task<'_, A> {
         let mut inputs = Scratch::<A>::new(POINTS * most * pitch);
         let mut products = Scratch::<A>::new(POINTS * most * widest);
         let zeros = vec![T::default(); geo.c_in];
-        let offsets: Vec<usize> = (0..path.tall).map(|m| m * pitch).collect();
         let (mut from, mut to) = (Vec::with_capacity(most), Vec::with_capacity(most));
         let mut found_nan = false;
         for g in 0..geo.groups {
@@ -230,7 +229,7 @@ impl<A: Tiled> Task<'_, A> {
                 // SAFETY: the places are those of positions with all channels, and the inputs have as many points.
                 unsafe { T::point_inputs(path.isa, transform) };
                 for tile in self.tiles {
-                    self.multiply(g, w, tile, part, &inputs, &offsets, &mut products);
+                    self.multiply(g, w, tile, part, &inputs, &mut products);
                     let channel = g * geo.c_out + tile.channel;
                     self.targets(tiles.clone(), sums.wrapping_add(channel), done.start, &mut to);
                     let transform = PointSums {
@@ -343,7 +342,6 @@ impl<A: Tiled> Task<'_, A> {
         tile: &WeightTile,
         count: usize,
         inputs: &[A],
-        offsets: &[usize],
         products: &mut [A],
     ) {
         let (geo, path) = (self.geo, self.path);
@@ -352,18 +350,22 @@ impl<A: Tiled> Task<'_, A> {
         columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * path.lanes);
         let runs = [Run { a: 0, b: 0, len: geo.c_in }];
         let heights = even_parts(count, path.tall);
+        // The weights of the point after a point follow them, and behind the last those of the next tile.
+        let next = geo.c_in * width;
         for point in 0..POINTS {
             let mut at = 0;
-            for &m in &heights {
+            for (i, &m) in heights.iter().enumerate() {
+                let soon = soon(next, i, width / path.lanes, path.lanes);
                 let part = Tile {
                     a: inputs[(point * count + at) * pitch..][..m * pitch].as_ptr(),
                     a_unit: 1,
                     a_step: 1,
-                    rows: &offsets[..m],
-                    row_step: 0,
+                    rows: &[],
+                    row_step: pitch,
                     b: w.at(g, tile).wrapping_add(point * geo.c_in * width),
                     b_unit: width,
                     b_step: width,
+                    soon,
                     columns,
                     runs: &runs,
                     c: products[(point * count + at) * width..][..m * width].as_mut_ptr(),
@@ -373,7 +375,7 @@ impl<A: Tiled> Task<'_, A> {
                     tail: Tail::NONE,
                 };
                 // SAFETY: rows have all channels, and weights their width for each of them.
-                unsafe { A::kernel(path.isa, m, width / path.lanes, Rows::Listed)(&part) };
+                unsafe { A::kernel(path.isa, m, width / path.lanes, Rows::Apart)(&part) };
                 at += m;
             }
         }

@@ -314,6 +314,7 @@ impl Few {
                             b: b.wrapping_add(at),
                             b_unit: 1,
                             b_step,
+                            soon: 0,
                             columns: starts,
                             runs: &[Run { a: 0, b: 0, len }],
                             c,

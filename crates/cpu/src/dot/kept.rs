@@ -93,7 +93,7 @@ impl Place<'_> {
             Lookup::First => None,
             Lookup::Again => {
                 let share = Share::of(bytes)?;
-                let mut data = Scratch::exact(count)?;
+                let mut data = Scratch::lasting(count)?;
                 pack(&mut data);
                 let packed = Arc::new(PackedRight { data, layout, _share: share });
                 self.kept.keep(key, packed.clone());

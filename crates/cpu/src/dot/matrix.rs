@@ -7,7 +7,9 @@
 use std::any::TypeId;
 use std::ops::Range;
 
-use cupola_simd::{Bias, Isa, MAX_VECTORS, Out, Rows, Run, Split, Tail, Tile, TileSet, Tiled};
+use cupola_simd::{
+    Bias, Isa, MAX_VECTORS, Out, Rows, Run, Split, Tail, Tile, TileSet, Tiled, soon,
+};
 
 use super::kept::{Layout, MOST_ROWS};
 use super::pack::{Factor, Part};
@@ -387,8 +389,15 @@ impl Blocking<'_> {
                         piece
                     }
                 };
+                let next = match right {
+                    Right::Packed(_) if column + 1 < self.split.vectors.len() => {
+                        self.piece(column + 1, pass).start - self.piece(column, pass).start
+                    }
+                    _ => 0,
+                };
                 let mut row = 0;
-                for &m in row_tiles {
+                for (i, &m) in row_tiles.iter().enumerate() {
+                    let soon = soon(next, i, vectors, lanes);
                     let tile = Tile {
                         a: a.wrapping_add(row * row_step),
                         a_unit: 1,
@@ -398,6 +407,7 @@ impl Blocking<'_> {
                         b: b.as_ptr(),
                         b_unit: 1,
                         b_step: vectors * lanes,
+                        soon,
                         columns: starts,
                         runs: &[Run { a: 0, b: 0, len }],
                         c: sums.wrapping_add(row * sums_step + from - first),

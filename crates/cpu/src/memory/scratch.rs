@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use cupola_simd::Real;
 
+use super::arena::Part;
 use super::{give_up, room};
 
 /// A cache line.
@@ -19,19 +20,59 @@ thread_local! {
 
 /// Buffers that a thread keeps for later.
 const KEEP: usize = 6;
+/// From this size what lives long is put in an arena.
+const IN_ARENA: usize = 256 << 10;
 
 /// A buffer of floats on cache lines, with arbitrary contents.
 pub struct Scratch<T> {
-    lines: Vec<Line>,
+    lines: Lines,
     len: usize,
     kind: PhantomData<T>,
 }
 
+enum Lines {
+    Own(Vec<Line>),
+    InArena(Part),
+}
+
+impl Lines {
+    fn as_ptr(&self) -> *const u8 {
+        match self {
+            Lines::Own(lines) => lines.as_ptr().cast(),
+            Lines::InArena(part) => part.as_ptr(),
+        }
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        match self {
+            Lines::Own(lines) => lines.as_mut_ptr().cast(),
+            Lines::InArena(part) => part.as_ptr(),
+        }
+    }
+}
+
 impl<T: Real> Scratch<T> {
-    /// A buffer of `len` elements and a few more that may be read past its end, of no more memory than that.
-    /// `None` where there is no memory for it.
-    pub fn exact(len: usize) -> Option<Self> {
-        Some(Scratch { lines: Self::allocated(Self::lines(len))?, len, kind: PhantomData })
+    /// A buffer of `len` elements and a few more that may be read past its end, of no more memory than that, for what
+    /// lives long. `None` where there is no memory for it.
+    pub fn lasting(len: usize) -> Option<Self> {
+        let count = Self::lines(len);
+        let bytes = count.saturating_mul(size_of::<Line>());
+        let lines = match bytes < IN_ARENA {
+            true => Lines::Own(Self::allocated(count)?),
+            false => Lines::InArena(Part::new(bytes)?),
+        };
+        Some(Scratch { lines, len, kind: PhantomData })
+    }
+
+    /// The same content, to live long: copied where it gets another place, if there is memory for that.
+    pub fn into_lasting(self) -> Self {
+        match Self::lasting(self.len) {
+            Some(mut copy) => {
+                copy.copy_from_slice(&self);
+                copy
+            }
+            None => self,
+        }
     }
 
     fn allocated(count: usize) -> Option<Vec<Line>> {
@@ -68,13 +109,14 @@ impl<T: Real> Scratch<T> {
             *buffer = Vec::new();
             *buffer = Self::allocated(lines)?;
         }
-        Some(Scratch { lines: kept.unwrap_or_default(), len, kind: PhantomData })
+        Some(Scratch { lines: Lines::Own(kept.unwrap_or_default()), len, kind: PhantomData })
     }
 }
 
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
-        let lines = std::mem::take(&mut self.lines);
+        let Lines::Own(lines) = &mut self.lines else { return };
+        let lines = std::mem::take(lines);
         // The thread may be ending, its store gone.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
@@ -107,7 +149,9 @@ mod tests {
     #[test]
     fn more_than_there_are_addresses_is_no_memory() {
         for len in [1 << 62, (1 << 62) + 3, usize::MAX] {
-            assert!(Scratch::<f32>::try_new(len).is_none() && Scratch::<f64>::exact(len).is_none());
+            assert!(
+                Scratch::<f32>::try_new(len).is_none() && Scratch::<f64>::lasting(len).is_none()
+            );
         }
         assert!(Scratch::<f32>::try_new(3).is_some_and(|three| three.len() == 3));
     }

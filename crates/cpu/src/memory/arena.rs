@@ -1,0 +1,106 @@
+//! Arenas: memory for what lives long, side by side in huge pages.
+//!
+//! A core knows the places of some thousand pages. Weights of a hundred megabytes are read once in an inference, and of
+//! small pages each is looked up anew.
+
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, Weak};
+
+use cupola_core::fork;
+
+use super::block::{ALIGN, Block, Class};
+use super::trim;
+
+/// Bytes of an arena. What is larger has one of its own.
+const BYTES: usize = 16 << 20;
+
+/// The arena that is being filled, which lives as long as a part of it does.
+static FILLED: Mutex<Filled> = Mutex::new(Filled { arena: Weak::new(), used: 0 });
+
+struct Filled {
+    arena: Weak<Arena>,
+    used: usize,
+}
+
+struct Arena(Block);
+
+// SAFETY: an arena is memory. Its parts are disjoint, and nobody accesses it but through these.
+unsafe impl Sync for Arena {}
+
+/// A part of an arena.
+pub(super) struct Part {
+    at: NonNull<u8>,
+    _arena: Arc<Arena>,
+}
+
+// SAFETY: a part is memory and belongs to no thread.
+unsafe impl Send for Part {}
+// SAFETY: a shared part is read alone.
+unsafe impl Sync for Part {}
+
+impl Part {
+    /// So many bytes, at least one, of undefined but initialised content; `None` where there is no memory for them.
+    pub fn new(bytes: usize) -> Option<Part> {
+        let bytes = bytes.checked_next_multiple_of(ALIGN)?;
+        if bytes > BYTES {
+            return Some(Part::of(Arc::new(Arena(block(bytes)?)), 0));
+        }
+        let mut filled = fork::lock(&FILLED);
+        let (arena, at) = match filled.arena.upgrade() {
+            Some(arena) if filled.used + bytes <= BYTES => (arena, filled.used),
+            Some(_) | None => (Arc::new(Arena(block(BYTES)?)), 0),
+        };
+        *filled = Filled { arena: Arc::downgrade(&arena), used: at + bytes };
+        Some(Part::of(arena, at))
+    }
+
+    fn of(arena: Arc<Arena>, at: usize) -> Part {
+        let data = NonNull::new(arena.0.data().wrapping_add(at));
+        Part { at: data.unwrap_or(NonNull::dangling()), _arena: arena }
+    }
+
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.at.as_ptr()
+    }
+}
+
+/// A block, for which kept memory is given back where there is no other.
+fn block(bytes: usize) -> Option<Block> {
+    let class = Class::of(bytes)?;
+    Block::new(class).or_else(|| {
+        trim();
+        Block::new(class)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_share_an_arena_while_it_has_room() {
+        let sizes = [100, 1 << 20, 40 << 20, 64, 9 << 20, 9 << 20];
+        let parts: Vec<Part> = sizes.iter().map(|&n| Part::new(n).unwrap()).collect();
+        for (i, (part, &n)) in parts.iter().zip(&sizes).enumerate() {
+            assert_eq!(part.as_ptr() as usize % ALIGN, 0);
+            // SAFETY: the part has this many bytes.
+            unsafe { part.as_ptr().write_bytes(i as u8 + 1, n) };
+        }
+        for (i, (part, &n)) in parts.iter().zip(&sizes).enumerate() {
+            // SAFETY: as above.
+            let bytes = unsafe { std::slice::from_raw_parts(part.as_ptr(), n) };
+            assert!(bytes.iter().all(|&b| b == i as u8 + 1), "part {i} of {n} bytes");
+        }
+        assert!(Part::new(usize::MAX).is_none() && Part::new(1 << 62).is_none());
+    }
+
+    #[test]
+    fn an_arena_goes_with_its_last_part() {
+        // Other tests have parts of their own in other arenas: one that is full is nobody else's.
+        let part = Part::new(BYTES).unwrap();
+        let arena = Arc::downgrade(&part._arena);
+        assert!(arena.upgrade().is_some());
+        drop(part);
+        assert!(arena.upgrade().is_none());
+    }
+}
