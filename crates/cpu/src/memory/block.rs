@@ -12,7 +12,7 @@ const SMALL: usize = 4096;
 const PAGED: usize = 32 << 10;
 const PAGE: usize = 4096;
 /// From this size blocks are aligned to huge pages, and ask for them.
-const HUGE: usize = 4 << 20;
+const HUGE: usize = 2 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// A size that blocks come in: 0, a multiple of 64 up to 512, and from there 8 steps an octave, so

@@ -8,6 +8,7 @@ use super::prelude::*;
 use crate::lowering::movement::part;
 
 /// An activation of a layer with its parameters.
+#[derive(PartialEq)]
 struct Activation {
     name: String,
     alpha: Option<f64>,
@@ -79,39 +80,73 @@ impl Layer {
         })
     }
 
-    fn act(&self, direction: usize, which: usize, x: &Array) -> Made {
-        let each = self.activations.len() / self.directions.len();
+    /// Both directions run side by side where they do the same.
+    fn sides(&self) -> Vec<Side> {
+        let (first, second) = self.activations.split_at(self.each());
+        match self.directions.len() {
+            2 if first == second => vec![Side { first: 0, count: 2 }],
+            many => (0..many).map(|first| Side { first, count: 1 }).collect(),
+        }
+    }
+
+    /// How many activations a direction has.
+    fn each(&self) -> usize {
+        self.activations.len() / self.directions.len()
+    }
+
+    fn act(&self, side: Side, which: usize, x: &Array) -> Made {
         let x = match self.clip {
             Some(clip) => ops::minimum(&ops::maximum(x, -clip)?, clip)?,
             None => x.clone(),
         };
-        self.activations[direction * each + which].apply(&x)
+        self.activations[side.first * self.each() + which].apply(&x)
     }
 
-    /// The gates along axis 1 of `[batch, gates·hidden]`.
+    /// A gate of `[directions, batch, gates·hidden]`.
     fn gate(&self, x: &Array, at: usize) -> Made {
-        part(x, 1, at * self.hidden, (at + 1) * self.hidden)
+        self.gates(x, at, at + 1)
+    }
+
+    /// The same of several that follow each other.
+    fn gates(&self, x: &Array, from: usize, to: usize) -> Made {
+        part(x, 2, from * self.hidden, to * self.hidden)
     }
 }
 
-/// An input of a direction: `[directions, ..]` without its first axis.
-fn of_direction(x: &Array, direction: usize) -> Made {
-    Ok(ops::squeeze(&part(x, 0, direction, direction + 1)?, 0)?)
+/// Directions that run side by side, along the first axis of weights and states.
+#[derive(Clone, Copy)]
+struct Side {
+    first: usize,
+    count: usize,
 }
 
-/// The states before the first step, what a step gets besides them, and whether it goes backwards.
+impl Side {
+    /// What an input has for them.
+    fn of(self, x: &Array) -> Made {
+        part(x, 0, self.first, self.first + self.count)
+    }
+
+    /// The same of an input without an axis for the batch, which gets one.
+    fn row(self, x: &Array) -> Made {
+        Ok(ops::expand_dims(&self.of(x)?, 1)?)
+    }
+}
+
+/// The steps of some directions.
 struct Walk<'s> {
     step: &'s Step<'s>,
-    direction: usize,
+    side: Side,
+    /// Whether the last step comes first.
+    reverse: bool,
     /// The lengths of the sequences of the batch, where they differ.
     lengths: Option<Array>,
 }
 
 impl Walk<'_> {
-    /// The states after step `t`, and what it gives. Behind the end of a sequence its states stay and it gives
-    /// zeros.
+    /// The states after a step, which is `t` in each direction, and what it gives. Behind the end of a sequence its
+    /// states stay and it gives zeros.
     fn step(&self, t: &Array, x: &Array, held: &[Array]) -> Result<(Vec<Array>, Array), Fault> {
-        let next = (self.step)(self.direction, x, held)?;
+        let next = (self.step)(self.side, x, held)?;
         let Some(lengths) = &self.lengths else {
             let out = next[0].clone();
             return Ok((next, out));
@@ -121,22 +156,21 @@ impl Walk<'_> {
         Ok((kept.collect::<Result<_, _>>()?, ops::where_(&runs, &next[0], 0)?))
     }
 
-    /// What each step gives, along axis 0, and the last states.
+    /// What each step gives, along axis 0, and the last states. `counts` has the number of each step.
     fn all(
         &self,
         x: &Array,
+        counts: Array,
         held: Vec<Array>,
-        backwards: bool,
     ) -> Result<(Array, Vec<Array>), Fault> {
         let steps = x.shape()[0];
-        let counts = ops::arange_in(0, steps as i64, 1, DType::I64)?;
         if steps >= LOOP {
             let bodies = Bodies::default();
             let call = |held: &[Array], x: &[Array]| {
                 let (next, out) = bodies.given(self.step(&x[0], &x[1], held))?;
                 Ok((next, vec![out]))
             };
-            let options = LoopOptions { length: None, reverse: backwards };
+            let options = LoopOptions { length: None, reverse: self.reverse };
             let made = scan(call, &held, &[counts, x.clone()], options);
             let (last, mut outputs) = bodies.made(made)?;
             return Ok((outputs.remove(0), last));
@@ -144,9 +178,9 @@ impl Walk<'_> {
         let mut held = held;
         let mut made = vec![None; steps];
         for t in 0..steps {
-            let t = if backwards { steps - 1 - t } else { t };
-            let now = ops::squeeze(&part(x, 0, t, t + 1)?, 0)?;
-            let (next, out) = self.step(&Array::scalar(t as i64), &now, &held)?;
+            let t = if self.reverse { steps - 1 - t } else { t };
+            let at = |x: &Array| -> Made { Ok(ops::squeeze(&part(x, 0, t, t + 1)?, 0)?) };
+            let (next, out) = self.step(&at(&counts)?, &at(x)?, &held)?;
             held = next;
             made[t] = Some(out);
         }
@@ -160,7 +194,7 @@ impl Walk<'_> {
 }
 
 /// One step: the input of all gates, the states; gives the new states.
-type Step<'s> = dyn Fn(usize, &Array, &[Array]) -> Result<Vec<Array>, Fault> + 's;
+type Step<'s> = dyn Fn(Side, &Array, &[Array]) -> Result<Vec<Array>, Fault> + 's;
 
 /// Runs a layer over its steps. `states` are the inputs that hold first states.
 fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcome {
@@ -178,24 +212,39 @@ fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcom
         Some(lengths) => Some(ops::reshape(&ops::astype(lengths, DType::I64)?, [batch, 1])?),
         None => None,
     };
+    let steps = x.shape()[0];
     let (mut outputs, mut last) = (Vec::new(), vec![Vec::new(); states.len()]);
-    for (direction, &backwards) in layer.directions.iter().enumerate() {
-        let weights = ops::transpose(&of_direction(n.x(1)?, direction)?, [1, 0])?;
+    for side in layer.sides() {
+        let backwards = &layer.directions[side.first..side.first + side.count];
+        // Side by side all begin with step 0, so that one is turned before and after.
+        let reverse = backwards == [true];
+        let turned = |k: usize, x: Array| -> Made {
+            if backwards[k] && !reverse { Ok(ops::flip(&x, 0)?) } else { Ok(x) }
+        };
+        let (mut inputs, mut counts) = (Vec::new(), Vec::new());
+        for k in 0..side.count {
+            let weights = part(n.x(1)?, 0, side.first + k, side.first + k + 1)?;
+            let weights = ops::transpose(&ops::squeeze(&weights, 0)?, [1, 0])?;
+            // One product has the inputs' part of all steps.
+            inputs.push(turned(k, ops::matmul(&x, &weights)?)?);
+            let count = ops::arange_in(0, steps as i64, 1, DType::I64)?;
+            counts.push(ops::reshape(&turned(k, count)?, [steps, 1, 1])?);
+        }
+        let side_by_side = |list: Vec<Array>| ops::stack(&list.iter().collect::<Vec<_>>(), 1);
+        let (inputs, counts) = (side_by_side(inputs)?, side_by_side(counts)?);
         let mut held = Vec::with_capacity(states.len());
         for &input in states {
             held.push(match n.maybe(input)? {
-                Some(first) if layer.batch_first => {
-                    of_direction(&ops::swapaxes(first, 0, 1)?, direction)?
-                }
-                Some(first) => of_direction(first, direction)?,
-                None => ops::zeros([batch, layer.hidden], x.dtype())?,
+                Some(first) if layer.batch_first => side.of(&ops::swapaxes(first, 0, 1)?)?,
+                Some(first) => side.of(first)?,
+                None => ops::zeros([side.count, batch, layer.hidden], x.dtype())?,
             });
         }
-        // One product has the inputs' part of all steps.
-        let x = ops::matmul(&x, &weights)?;
-        let walk = Walk { step, direction, lengths: lengths.clone() };
-        let (made, held) = walk.all(&x, held, backwards)?;
-        outputs.push(made);
+        let walk = Walk { step, side, reverse, lengths: lengths.clone() };
+        let (made, held) = walk.all(&inputs, counts, held)?;
+        for k in 0..side.count {
+            outputs.push(turned(k, ops::squeeze(&part(&made, 1, k, k + 1)?, 1)?)?);
+        }
         last.iter_mut().zip(held).for_each(|(list, state)| list.push(state));
     }
     // [steps, directions, batch, hidden] and [directions, batch, hidden].
@@ -205,41 +254,34 @@ fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcom
     }
     let mut all: Vec<Value> = vec![y.into()];
     for list in last {
-        let state = ops::stack(&list.iter().collect::<Vec<_>>(), 0)?;
+        let state = ops::concatenate(&list.iter().collect::<Vec<_>>(), 0)?;
         all.push(if layer.batch_first { ops::swapaxes(&state, 0, 1)? } else { state }.into());
     }
     Ok(all)
 }
 
-/// The recurrent weights of a direction, turned.
-fn recurrent(n: &Node<'_>, direction: usize) -> Made {
-    Ok(ops::transpose(&of_direction(n.x(2)?, direction)?, [1, 0])?)
+/// The recurrent weights, turned.
+fn recurrent(n: &Node<'_>, side: Side) -> Made {
+    Ok(ops::transpose(&side.of(n.x(2)?)?, [0, 2, 1])?)
 }
 
-/// The biases of a direction: that of the inputs and that of the states.
+/// The biases: that of the inputs and that of the states.
 fn biases(
     n: &Node<'_>,
-    direction: usize,
+    side: Side,
     gates: usize,
-    hidden: usize,
+    layer: &Layer,
 ) -> Result<Option<(Array, Array)>, Fault> {
     let Some(bias) = n.maybe(3)? else { return Ok(None) };
-    let bias = of_direction(bias, direction)?;
-    let half = gates.saturating_mul(hidden);
-    Ok(Some((part(&bias, 0, 0, half)?, part(&bias, 0, half, 2 * half)?)))
+    let bias = side.row(bias)?;
+    let half = gates.saturating_mul(layer.hidden);
+    Ok(Some((part(&bias, 2, 0, half)?, part(&bias, 2, half, 2 * half)?)))
 }
 
 /// Inputs and states through their weights and biases, added.
-fn gates(
-    n: &Node<'_>,
-    layer: &Layer,
-    direction: usize,
-    x: &Array,
-    h: &Array,
-    count: usize,
-) -> Made {
-    let mut sum = ops::add(x, &ops::matmul(h, &recurrent(n, direction)?)?)?;
-    if let Some((a, b)) = biases(n, direction, count, layer.hidden)? {
+fn gates(n: &Node<'_>, layer: &Layer, side: Side, x: &Array, h: &Array, count: usize) -> Made {
+    let mut sum = ops::add(x, &ops::matmul(h, &recurrent(n, side)?)?)?;
+    if let Some((a, b)) = biases(n, side, count, layer)? {
         sum = ops::add(&sum, &ops::add(&a, &b)?)?;
     }
     Ok(sum)
@@ -247,39 +289,41 @@ fn gates(
 
 fn rnn(n: &Node<'_>) -> Outcome {
     let layer = Layer::of(n, &["Tanh"])?;
-    run(n, &layer, &[5], &|direction, x, held| {
-        Ok(vec![layer.act(direction, 0, &gates(n, &layer, direction, x, &held[0], 1)?)?])
+    run(n, &layer, &[5], &|side, x, held| {
+        Ok(vec![layer.act(side, 0, &gates(n, &layer, side, x, &held[0], 1)?)?])
     })
 }
 
 fn gru(n: &Node<'_>) -> Outcome {
     let layer = Layer::of(n, &["Sigmoid", "Tanh"])?;
     let before = !n.flag("linear_before_reset", false)?;
-    run(n, &layer, &[5], &|direction, x, held| {
+    run(n, &layer, &[5], &|side, x, held| {
         let h = &held[0];
-        let weights = recurrent(n, direction)?;
+        let weights = recurrent(n, side)?;
         let mut x = x.clone();
-        let biases = biases(n, direction, 3, layer.hidden)?;
+        let biases = biases(n, side, 3, &layer)?;
         if let Some((a, _)) = &biases {
             x = ops::add(&x, a)?;
         }
         let through = |h: &Array, from: usize, to: usize| -> Made {
-            let (from, to) = (from * layer.hidden, to * layer.hidden);
-            let y = ops::matmul(h, &part(&weights, 1, from, to)?)?;
+            let y = ops::matmul(h, &layer.gates(&weights, from, to)?)?;
             match &biases {
-                Some((_, b)) => Ok(ops::add(&y, &part(b, 0, from, to)?)?),
+                Some((_, b)) => Ok(ops::add(&y, &layer.gates(b, from, to)?)?),
                 None => Ok(y),
             }
         };
-        let z = ops::add(&layer.gate(&x, 0)?, &through(h, 0, 1)?)?;
-        let z = layer.act(direction, 0, &z)?;
-        let r = ops::add(&layer.gate(&x, 1)?, &through(h, 1, 2)?)?;
-        let r = layer.act(direction, 0, &r)?;
+        // One product for all gates that read the state as it is.
+        let sums = through(h, 0, if before { 2 } else { 3 })?;
+        let gate = |at: usize| -> Made {
+            let sum = ops::add(&layer.gate(&x, at)?, &layer.gate(&sums, at)?)?;
+            layer.act(side, 0, &sum)
+        };
+        let (z, r) = (gate(0)?, gate(1)?);
         let reset = match before {
             true => through(&ops::multiply(&r, h)?, 2, 3)?,
-            false => ops::multiply(&r, &through(h, 2, 3)?)?,
+            false => ops::multiply(&r, &layer.gate(&sums, 2)?)?,
         };
-        let new = layer.act(direction, 1, &ops::add(&layer.gate(&x, 2)?, &reset)?)?;
+        let new = layer.act(side, 1, &ops::add(&layer.gate(&x, 2)?, &reset)?)?;
         let kept = ops::multiply(&z, h)?;
         let fresh = ops::multiply(&ops::subtract(1, &z)?, &new)?;
         Ok(vec![ops::add(&fresh, &kept)?])
@@ -289,31 +333,28 @@ fn gru(n: &Node<'_>) -> Outcome {
 fn lstm(n: &Node<'_>) -> Outcome {
     let layer = Layer::of(n, &["Sigmoid", "Tanh", "Tanh"])?;
     let coupled = n.flag("input_forget", false)?;
-    run(n, &layer, &[5, 6], &|direction, x, held| {
+    run(n, &layer, &[5, 6], &|side, x, held| {
         let (h, c) = (&held[0], &held[1]);
-        let sums = gates(n, &layer, direction, x, h, 4)?;
+        let sums = gates(n, &layer, side, x, h, 4)?;
         let peeks = match n.maybe(7)? {
-            Some(peeks) => Some(of_direction(peeks, direction)?),
+            Some(peeks) => Some(side.row(peeks)?),
             None => None,
         };
         // Peepholes are in the order of input, output and forget gate.
         let gate = |at: usize, peek: usize, cell: &Array| -> Made {
             let sum = layer.gate(&sums, at)?;
             let sum = match &peeks {
-                Some(p) => {
-                    let p = part(p, 0, peek * layer.hidden, (peek + 1) * layer.hidden)?;
-                    ops::add(&sum, &ops::multiply(&p, cell)?)?
-                }
+                Some(p) => ops::add(&sum, &ops::multiply(&layer.gate(p, peek)?, cell)?)?,
                 None => sum,
             };
-            layer.act(direction, 0, &sum)
+            layer.act(side, 0, &sum)
         };
         let input = gate(0, 0, c)?;
         let forget = if coupled { ops::subtract(1, &input)? } else { gate(2, 2, c)? };
-        let fresh = layer.act(direction, 1, &layer.gate(&sums, 3)?)?;
+        let fresh = layer.act(side, 1, &layer.gate(&sums, 3)?)?;
         let cell = ops::add(&ops::multiply(&forget, c)?, &ops::multiply(&input, &fresh)?)?;
         let output = gate(1, 1, &cell)?;
-        Ok(vec![ops::multiply(&output, &layer.act(direction, 2, &cell)?)?, cell])
+        Ok(vec![ops::multiply(&output, &layer.act(side, 2, &cell)?)?, cell])
     })
 }
 
