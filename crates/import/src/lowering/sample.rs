@@ -1,9 +1,11 @@
 //! Pictures at other places, and axes of other sizes.
 
+use std::ops::Range;
+
 use cupola_core::{Array, DType, ops};
 
 use super::Made;
-use super::movement::known;
+use super::movement::{known, part};
 use crate::error::Fault;
 
 /// For each place of the output the places of the input and their weights; `None` where it lies outside.
@@ -16,6 +18,9 @@ pub type Pick = (Vec<i64>, Vec<f64>);
 pub fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
     if let Some(times) = repeats(picks, x.shape()[axis]) {
         return Ok(ops::repeat(x, times, axis as isize)?);
+    }
+    if let Some(phases) = phases(picks, x.shape()[axis]) {
+        return by_phases(x, axis, picks, &phases);
     }
     let width = picks.iter().flatten().map(|(p, _)| p.len()).max().unwrap_or(1);
     let mut sizes = vec![1; x.rank()];
@@ -58,6 +63,89 @@ fn repeats(picks: &Picks, size: usize) -> Option<usize> {
         })
     };
     picks.iter().enumerate().all(is_repeat).then_some(times)
+}
+
+/// Places of the output that follow each other, of every so many, and how far their places lie from that of the input
+/// which these are made of.
+struct Phase {
+    places: Range<usize>,
+    offsets: Vec<i64>,
+}
+
+/// The farthest that a phase reads.
+const FARTHEST: i64 = 4;
+
+/// Where an axis is stretched by a whole number, the phases in which each place of `size` becomes so many: those places
+/// that read the same neighbours, of which the outermost stand for what lies beyond them.
+fn phases(picks: &Picks, size: usize) -> Option<Vec<Phase>> {
+    let times = picks.len().checked_div(size).filter(|t| *t >= 2 && t * size == picks.len())?;
+    let picks: Vec<&Pick> = picks.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let (middle, last) = (size / 2, size as i64 - 1);
+    let mut phases: Vec<Phase> = Vec::new();
+    for p in 0..times {
+        let from = |i: usize| &picks[i * times + p].0;
+        let offsets: Vec<i64> = from(middle).iter().map(|place| place - middle as i64).collect();
+        let is_so = |i: usize| {
+            let places = offsets.iter().map(|d| (i as i64 + d).clamp(0, last));
+            from(i).iter().copied().eq(places)
+        };
+        if offsets.iter().any(|d| d.abs() > FARTHEST) || !(0..size).all(is_so) {
+            return None;
+        }
+        match phases.last_mut() {
+            Some(phase) if phase.offsets == offsets => phase.places.end = p + 1,
+            _ => phases.push(Phase { places: p..p + 1, offsets }),
+        }
+    }
+    Some(phases)
+}
+
+/// An axis resized in phases: nothing is gathered, and what is read stays near.
+fn by_phases(x: &Array, axis: usize, picks: &Picks, phases: &[Phase]) -> Made {
+    let size = x.shape()[axis];
+    let times = picks.len() / size;
+    let offsets = || phases.iter().flat_map(|phase| phase.offsets.iter().copied());
+    let (low, high) = (offsets().fold(0, i64::min), offsets().fold(0, i64::max));
+    let mut widths = vec![(0, 0); x.rank()];
+    widths[axis] = (low.unsigned_abs() as usize, high.unsigned_abs() as usize);
+    let wide = ops::pad(x, &widths[..], ops::PadMode::Edge)?;
+    let mut parts = Vec::with_capacity(phases.len());
+    for Phase { places, offsets } in phases {
+        let mut sizes = vec![1; x.rank() + 1];
+        (sizes[axis], sizes[axis + 1]) = (size, places.len());
+        let mut sum: Option<Array> = None;
+        for (k, offset) in offsets.iter().enumerate() {
+            let weight = |i: usize| {
+                places
+                    .clone()
+                    .map(move |p| picks[i * times + p].as_ref().map_or(0.0, |pick| pick.1[k]))
+            };
+            let weights: Vec<f64> = (0..size).flat_map(weight).collect();
+            let first = (offset - low) as usize;
+            let neighbour =
+                ops::expand_dims(&part(&wide, axis, first, first + size)?, axis as isize + 1)?;
+            let term = match weights.iter().all(|&w| w == 1.0) {
+                true => {
+                    let mut whole = neighbour.shape().to_vec();
+                    whole[axis + 1] = places.len();
+                    ops::broadcast_to(&neighbour, whole)?
+                }
+                false => {
+                    let weights = Array::from_slice(&weights, &sizes)?;
+                    ops::multiply(&neighbour, &ops::astype(&weights, x.dtype())?)?
+                }
+            };
+            sum = Some(match sum {
+                Some(sum) => ops::add(&sum, &term)?,
+                None => term,
+            });
+        }
+        parts.push(sum.ok_or_else(|| Fault::invalid("nothing is picked"))?);
+    }
+    let all = ops::concatenate(&parts.iter().collect::<Vec<_>>(), axis as isize + 1)?;
+    let mut sizes = x.shape().to_vec();
+    sizes[axis] = picks.len();
+    Ok(ops::reshape(&all, sizes)?)
 }
 
 /// What lies beyond a picture.
