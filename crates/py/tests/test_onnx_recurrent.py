@@ -22,8 +22,9 @@ OTHER_ACTIVATIONS = {
 }
 
 
-def layer(op, direction, steps, has_lengths, **attributes):
-    """The model of one layer, and its inputs; first states and what LSTM has more are inputs, too."""
+def layer(op, direction, steps, has_lengths, given=None, **attributes):
+    """The model of one layer, and its inputs, those of ``given`` as they are; first states and what LSTM has more are
+    inputs, too."""
     rng = np.random.default_rng(steps)
     many, gates = DIRECTIONS[direction], GATES[op]
 
@@ -42,6 +43,7 @@ def layer(op, direction, steps, has_lengths, **attributes):
     if op == "LSTM":
         feeds["c"] = real(many, BATCH, HIDDEN)
         feeds["p"] = real(many, 3 * HIDDEN)
+    feeds.update(given or {})
     names = list(feeds) if has_lengths else [*list(feeds)[:4], "", *list(feeds)[4:]]
     outputs = ["y", "last"] + ["cell"] * (op == "LSTM")
     node = helper.make_node(op, names, outputs, hidden_size=HIDDEN, direction=direction, **attributes)
@@ -68,6 +70,28 @@ def test_layers_are_as_in_the_runtime(op, direction, has_lengths, steps, tmp_pat
     for attributes in [{}, {"linear_before_reset": 1}] if op == "GRU" else [{}]:
         model, feeds = layer(op, direction, steps, has_lengths, **attributes)
         assert_as_in_the_runtime(model, feeds, str(tmp_path / "layer.onnx"))
+
+
+@pytest.mark.parametrize("steps", [15, 16])
+@pytest.mark.parametrize("op", GATES)
+def test_what_is_optional_may_be_left_out(op, steps, tmp_path):
+    model, feeds = layer(op, "bidirectional", steps, False)
+    for name in ["b", "h", "c", "p"]:
+        if feeds.pop(name, None) is not None:
+            inputs = model.graph.node[0].input
+            inputs[list(inputs).index(name)] = ""
+            model.graph.input.remove(next(i for i in model.graph.input if i.name == name))
+    assert_as_in_the_runtime(model, feeds, str(tmp_path / "layer.onnx"))
+
+
+@pytest.mark.parametrize("steps", [4, 40])
+@pytest.mark.parametrize("op, name", [(op, n) for op in GATES for n in "wrbhcp" if op == "LSTM" or n not in "cp"])
+def test_inputs_of_other_shapes_are_refused(op, name, steps):
+    right = layer(op, "bidirectional", steps, False)[1][name]
+    for wrong in (right[:1], right[..., :-1], right[0], np.array(1, "f4")):
+        model, feeds = layer(op, "bidirectional", steps, False, given={name: wrong})
+        with pytest.raises(RuntimeError, match=f"{op}.* of .*is expected"):
+            cupola.onnx.load(model)(*feeds.values())
 
 
 @pytest.mark.parametrize("steps", [4, 40])

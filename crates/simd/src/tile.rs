@@ -58,15 +58,17 @@ pub struct Tile<'t, T> {
     pub rows: &'t [usize],
     /// From one row to the next, for [`Rows::Apart`]: row `m` is `m` times as far from the first.
     pub row_step: usize,
-    /// Vectors: vector `v` of step `k` starts at `run.b * b_unit + k * b_step + columns[v]`.
+    /// Vectors: vector `v` of step `k` starts at `run.b * b_unit + k * b_step + columns[v]`. Those of [`Rows::Apart`] follow
+    /// each other.
     pub b: *const T,
     /// What `Run::b` counts.
     pub b_unit: usize,
     /// From one step to the next.
     pub b_step: usize,
-    /// How far behind each step's first vector lies a line that a later tile reads, which is asked for: see [`soon`].
+    /// How far behind each step's first vector lies a line that a later tile reads, which is asked for: see [`soon`]. 0 for
+    /// none.
     pub soon: usize,
-    /// Where each vector starts. Those of [`Rows::Apart`] follow each other.
+    /// Where each vector starts.
     pub columns: [usize; MAX_VECTORS],
     /// The steps.
     pub runs: &'t [Run],
@@ -83,7 +85,7 @@ pub struct Tile<'t, T> {
 }
 
 /// The [`Tile::soon`] of the `i`-th of the tiles that read the same vectors one after the other, where those of the tiles
-/// after them lie `next` behind, as far apart: each asks for another line of every step, until they have asked for all.
+/// after them lie `next` behind: each asks for the lines of another vector, until they have asked for all.
 pub fn soon(next: usize, i: usize, vectors: usize, lanes: usize) -> usize {
     if next > 0 && i < vectors { next + i * lanes } else { 0 }
 }
@@ -197,6 +199,9 @@ const LISTED: u8 = 2;
 unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Tile<'_, V::Elem>) {
     // SAFETY: the caller vouches for the instruction set and the pointers.
     unsafe {
+        for v in 0..N {
+            debug_assert!(AT != APART || t.columns[v] == v * V::LANES, "vectors follow each other");
+        }
         let mut sums = [[V::zero(); N]; M];
         let place = |m: usize, v: usize| t.c.wrapping_add(m * t.c_step + v * V::LANES);
         // No closure, which may be compiled by itself, and so without the instruction set.

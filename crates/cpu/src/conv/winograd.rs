@@ -350,9 +350,10 @@ impl<A: Tiled> Task<'_, A> {
         columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * path.lanes);
         let runs = [Run { a: 0, b: 0, len: geo.c_in }];
         let heights = even_parts(count, path.tall);
-        // The weights of the point after a point follow them, and behind the last those of the next tile.
-        let next = geo.c_in * width;
+        // The weights of a point are followed by those of the next, in the end by the next tile's, if there is one.
+        let followed = if w.next(g, tile) > 0 { POINTS } else { POINTS - 1 };
         for point in 0..POINTS {
+            let next = if point < followed { geo.c_in * width } else { 0 };
             let mut at = 0;
             for (i, &m) in heights.iter().enumerate() {
                 let soon = soon(next, i, width / path.lanes, path.lanes);

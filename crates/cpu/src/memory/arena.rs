@@ -11,8 +11,8 @@ use cupola_core::fork;
 use super::block::{ALIGN, Block, Class};
 use super::trim;
 
-/// Bytes of an arena. What is larger has one of its own.
-const BYTES: usize = 16 << 20;
+/// Bytes of an arena, which stays until all of its parts are gone. What takes more than half of one has its own.
+const BYTES: usize = 8 << 20;
 
 /// The arena that is being filled, which lives as long as a part of it does.
 static FILLED: Mutex<Filled> = Mutex::new(Filled { arena: Weak::new(), used: 0 });
@@ -42,13 +42,15 @@ impl Part {
     /// So many bytes, at least one, of undefined but initialised content; `None` where there is no memory for them.
     pub fn new(bytes: usize) -> Option<Part> {
         let bytes = bytes.checked_next_multiple_of(ALIGN)?;
-        if bytes > BYTES {
+        if bytes > BYTES / 2 {
             return Some(Part::of(Arc::new(Arena(block(bytes)?)), 0));
         }
         let mut filled = fork::lock(&FILLED);
-        let (arena, at) = match filled.arena.upgrade() {
-            Some(arena) if filled.used + bytes <= BYTES => (arena, filled.used),
-            Some(_) | None => (Arc::new(Arena(block(BYTES)?)), 0),
+        let has_room = filled.used + bytes <= BYTES;
+        let found = if has_room { filled.arena.upgrade() } else { None };
+        let (arena, at) = match found {
+            Some(arena) => (arena, filled.used),
+            None => (Arc::new(Arena(block(BYTES)?)), 0),
         };
         *filled = Filled { arena: Arc::downgrade(&arena), used: at + bytes };
         Some(Part::of(arena, at))
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn parts_share_an_arena_while_it_has_room() {
-        let sizes = [100, 1 << 20, 40 << 20, 64, 9 << 20, 9 << 20];
+        let sizes = [100, 1 << 20, 40 << 20, 64, 3 << 20, 3 << 20, 3 << 20];
         let parts: Vec<Part> = sizes.iter().map(|&n| Part::new(n).unwrap()).collect();
         for (i, (part, &n)) in parts.iter().zip(&sizes).enumerate() {
             assert_eq!(part.as_ptr() as usize % ALIGN, 0);
@@ -96,7 +98,7 @@ mod tests {
 
     #[test]
     fn an_arena_goes_with_its_last_part() {
-        // Other tests have parts of their own in other arenas: one that is full is nobody else's.
+        // Other tests have parts in other arenas: this one is nobody else's.
         let part = Part::new(BYTES).unwrap();
         let arena = Arc::downgrade(&part._arena);
         assert!(arena.upgrade().is_some());

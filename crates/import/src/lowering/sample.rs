@@ -83,11 +83,14 @@ fn phases(picks: &Picks, size: usize) -> Option<Vec<Phase>> {
     let (middle, last) = (size / 2, size as i64 - 1);
     let mut phases: Vec<Phase> = Vec::new();
     for p in 0..times {
-        let from = |i: usize| &picks[i * times + p].0;
-        let offsets: Vec<i64> = from(middle).iter().map(|place| place - middle as i64).collect();
+        let pick = |i: usize| picks[i * times + p];
+        let offsets: Vec<i64> = pick(middle).0.iter().map(|place| place - middle as i64).collect();
+        // What has no weight may be any place.
         let is_so = |i: usize| {
-            let places = offsets.iter().map(|d| (i as i64 + d).clamp(0, last));
-            from(i).iter().copied().eq(places)
+            let (places, weights) = pick(i);
+            let mut pairs = places.iter().zip(weights).zip(&offsets);
+            let all = places.len() == offsets.len() && weights.len() == offsets.len();
+            all && pairs.all(|((&at, &w), d)| w == 0.0 || at == (i as i64 + d).clamp(0, last))
         };
         if offsets.iter().any(|d| d.abs() > FARTHEST) || !(0..size).all(is_so) {
             return None;

@@ -196,17 +196,31 @@ impl Walk<'_> {
 /// One step: the input of all gates, the states; gives the new states.
 type Step<'s> = dyn Fn(Side, &Array, &[Array]) -> Result<Vec<Array>, Fault> + 's;
 
-/// Runs a layer over its steps. `states` are the inputs that hold first states.
-fn run(n: &Node<'_>, layer: &Layer, states: &[usize], step: &Step<'_>) -> Outcome {
+/// Runs a layer over its steps. `states` are the inputs that hold first states, and so many gates has a step.
+fn run(n: &Node<'_>, layer: &Layer, states: &[usize], count: usize, step: &Step<'_>) -> Outcome {
     let x = match layer.batch_first {
         true => ops::swapaxes(n.x(0)?, 0, 1)?,
         false => n.x(0)?.clone(),
     };
-    let [_, batch, _] = x.shape()[..] else {
+    let [_, batch, width] = x.shape()[..] else {
         return Err(Fault::invalid(format!("{} has not three axes", x.shape())));
     };
-    if n.x(1)?.rank() != 3 || n.x(1)?.shape()[0] != layer.directions.len() {
-        return Err(Fault::invalid(format!("weights of {}", n.x(1)?.shape())));
+    let (many, hidden) = (layer.directions.len(), layer.hidden);
+    let gates = count.saturating_mul(hidden);
+    let expect = |input: usize, what: &str, shape: &[usize]| match n.maybe(input)? {
+        Some(given) if given.shape()[..] != *shape => {
+            let given = given.shape();
+            Err(Fault::invalid(format!("{what} of {given}, where {shape:?} is expected")))
+        }
+        Some(_) | None => Ok(()),
+    };
+    expect(1, "weights", &[many, gates, width])?;
+    expect(2, "recurrent weights", &[many, gates, hidden])?;
+    expect(3, "biases", &[many, gates.saturating_mul(2)])?;
+    expect(7, "peepholes", &[many, hidden.saturating_mul(3)])?;
+    for &input in states {
+        let first = if layer.batch_first { [batch, many, hidden] } else { [many, batch, hidden] };
+        expect(input, "first states", &first)?;
     }
     let lengths = match n.maybe(4)? {
         Some(lengths) => Some(ops::reshape(&ops::astype(lengths, DType::I64)?, [batch, 1])?),
@@ -289,7 +303,7 @@ fn gates(n: &Node<'_>, layer: &Layer, side: Side, x: &Array, h: &Array, count: u
 
 fn rnn(n: &Node<'_>) -> Outcome {
     let layer = Layer::of(n, &["Tanh"])?;
-    run(n, &layer, &[5], &|side, x, held| {
+    run(n, &layer, &[5], 1, &|side, x, held| {
         Ok(vec![layer.act(side, 0, &gates(n, &layer, side, x, &held[0], 1)?)?])
     })
 }
@@ -297,7 +311,7 @@ fn rnn(n: &Node<'_>) -> Outcome {
 fn gru(n: &Node<'_>) -> Outcome {
     let layer = Layer::of(n, &["Sigmoid", "Tanh"])?;
     let before = !n.flag("linear_before_reset", false)?;
-    run(n, &layer, &[5], &|side, x, held| {
+    run(n, &layer, &[5], 3, &|side, x, held| {
         let h = &held[0];
         let weights = recurrent(n, side)?;
         let mut x = x.clone();
@@ -333,7 +347,7 @@ fn gru(n: &Node<'_>) -> Outcome {
 fn lstm(n: &Node<'_>) -> Outcome {
     let layer = Layer::of(n, &["Sigmoid", "Tanh", "Tanh"])?;
     let coupled = n.flag("input_forget", false)?;
-    run(n, &layer, &[5, 6], &|side, x, held| {
+    run(n, &layer, &[5, 6], 4, &|side, x, held| {
         let (h, c) = (&held[0], &held[1]);
         let sums = gates(n, &layer, side, x, h, 4)?;
         let peeks = match n.maybe(7)? {
