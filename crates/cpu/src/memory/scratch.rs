@@ -65,11 +65,9 @@ impl<T: Real> Scratch<T> {
     }
 
     /// The same content, to live long: copied to other memory, if there is any.
-    pub fn into_lasting(mut self) -> Self {
+    pub fn into_lasting(self) -> Self {
         let Some(mut copy) = Self::lasting(self.len) else { return self };
         copy.copy_from_slice(&self);
-        // Of the size of weights nothing is wanted soon: it is not kept.
-        self.lines = Lines::Own(Vec::new());
         copy
     }
 
@@ -115,9 +113,6 @@ impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let Lines::Own(lines) = &mut self.lines else { return };
         let lines = std::mem::take(lines);
-        if lines.is_empty() {
-            return;
-        }
         // The thread may be ending, its store gone.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
