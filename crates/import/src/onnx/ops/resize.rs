@@ -1,6 +1,7 @@
 //! Arrays of other sizes. What is picked, and with which weights, is computed on the host.
 
 use super::prelude::*;
+use super::reduction::limits;
 use crate::lowering::sample::{Picks, resized};
 
 /// How an axis is resized.
@@ -218,7 +219,9 @@ fn resize(n: &Node<'_>) -> Outcome {
         y = resized(&y, axis, &picks, n.float("extrapolation_value", 0.0)?)?;
     }
     if x.dtype().is_integer() && y.dtype() != x.dtype() {
-        y = ops::round(&y, 0)?;
+        // Cubics go beyond what they pass through.
+        let (least, most) = limits(x.dtype());
+        y = ops::minimum(&ops::maximum(&ops::round(&y, 0)?, least)?, most)?;
     }
     n.like(ops::astype(&y, x.dtype())?, 0)
 }
