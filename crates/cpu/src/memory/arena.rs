@@ -3,7 +3,6 @@
 //! A core knows the places of some thousand pages. Weights of a hundred megabytes are read once in an inference, and of
 //! small pages each is looked up anew.
 
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, Weak};
 
 use cupola_core::fork;
@@ -27,23 +26,18 @@ struct Arena(Block);
 // SAFETY: an arena is memory. Its parts are disjoint, and nobody accesses it but through these.
 unsafe impl Sync for Arena {}
 
-/// A part of an arena.
+/// A part of an arena, from so many bytes on.
 pub(super) struct Part {
-    at: NonNull<u8>,
-    _arena: Arc<Arena>,
+    arena: Arc<Arena>,
+    at: usize,
 }
-
-// SAFETY: a part is memory and belongs to no thread.
-unsafe impl Send for Part {}
-// SAFETY: a shared part is read alone.
-unsafe impl Sync for Part {}
 
 impl Part {
     /// So many bytes, at least one, of undefined but initialised content; `None` where there is no memory for them.
     pub fn new(bytes: usize) -> Option<Part> {
         let bytes = bytes.checked_next_multiple_of(ALIGN)?;
         if bytes > BYTES / 2 {
-            return Some(Part::of(Arc::new(Arena(block(bytes)?)), 0));
+            return Some(Part { arena: Arc::new(Arena(block(bytes)?)), at: 0 });
         }
         let mut filled = fork::lock(&FILLED);
         let has_room = filled.used + bytes <= BYTES;
@@ -53,16 +47,11 @@ impl Part {
             None => (Arc::new(Arena(block(BYTES)?)), 0),
         };
         *filled = Filled { arena: Arc::downgrade(&arena), used: at + bytes };
-        Some(Part::of(arena, at))
-    }
-
-    fn of(arena: Arc<Arena>, at: usize) -> Part {
-        let data = NonNull::new(arena.0.data().wrapping_add(at));
-        Part { at: data.unwrap_or(NonNull::dangling()), _arena: arena }
+        Some(Part { arena, at })
     }
 
     pub fn as_ptr(&self) -> *mut u8 {
-        self.at.as_ptr()
+        self.arena.0.data().wrapping_add(self.at)
     }
 }
 
@@ -80,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_share_an_arena_while_it_has_room() {
+    fn parts_do_not_overlap() {
         let sizes = [100, 1 << 20, 40 << 20, 64, 3 << 20, 3 << 20, 3 << 20];
         let parts: Vec<Part> = sizes.iter().map(|&n| Part::new(n).unwrap()).collect();
         for (i, (part, &n)) in parts.iter().zip(&sizes).enumerate() {
@@ -100,7 +89,7 @@ mod tests {
     fn an_arena_goes_with_its_last_part() {
         // Other tests have parts in other arenas: this one is nobody else's.
         let part = Part::new(BYTES).unwrap();
-        let arena = Arc::downgrade(&part._arena);
+        let arena = Arc::downgrade(&part.arena);
         assert!(arena.upgrade().is_some());
         drop(part);
         assert!(arena.upgrade().is_none());

@@ -12,7 +12,6 @@ const SMALL: usize = 4096;
 const PAGED: usize = 32 << 10;
 const PAGE: usize = 4096;
 /// From this size blocks are aligned to huge pages, and ask for them.
-const HUGE: usize = 2 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// A size that blocks come in: 0, a multiple of 64 up to 512, and from there 8 steps an octave, so
@@ -70,7 +69,7 @@ impl Class {
     fn layout(self) -> (usize, Layout) {
         let (align, size, system) = match self.bytes {
             n if n < PAGED => (ALIGN, n, ALIGN),
-            n if n < HUGE => (PAGE, n + PAGE, 16),
+            n if n < HUGE_PAGE => (PAGE, n + PAGE, 16),
             n => (HUGE_PAGE, n + HUGE_PAGE, 16),
         };
         let Ok(layout) = Layout::from_size_align(size, system) else {
@@ -148,7 +147,7 @@ impl Drop for Block {
 /// Asks for huge pages: a fault for 2 MiB instead of 512.
 #[cfg(target_os = "linux")]
 fn advise(data: NonNull<u8>, bytes: usize) {
-    if bytes >= HUGE {
+    if bytes >= HUGE_PAGE {
         let whole = bytes / HUGE_PAGE * HUGE_PAGE;
         // SAFETY: the range is inside a live block and starts at a page; the advice changes no
         // content, and may be refused.

@@ -28,17 +28,30 @@ pub fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
     let column = |f: &dyn Fn(&Pick) -> f64| -> Vec<f64> {
         picks.iter().map(|pick| pick.as_ref().map_or(0.0, f)).collect()
     };
-    let mut sum: Option<Array> = None;
+    let mut terms = Vec::with_capacity(width);
     for k in 0..width {
         let places = column(&|(places, _)| places.get(k).copied().unwrap_or(0) as f64);
         let places: Vec<i64> = places.into_iter().map(|p| p as i64).collect();
         let weights = column(&|(_, weights)| weights.get(k).copied().unwrap_or(0.0));
-        let picked = ops::take(x, &known(&places)?, axis as isize)?;
+        terms.push((ops::take(x, &known(&places)?, axis as isize)?, weights));
+    }
+    let sum = weighted(terms, &sizes)?;
+    if picks.iter().all(Option::is_some) {
+        return Ok(sum);
+    }
+    let inside: Vec<bool> = picks.iter().map(Option::is_some).collect();
+    Ok(ops::where_(&Array::from_slice(&inside, &sizes)?, &sum, outside)?)
+}
+
+/// The sum of arrays times their weights, which have these sizes.
+fn weighted(terms: Vec<(Array, Vec<f64>)>, sizes: &[usize]) -> Made {
+    let mut sum: Option<Array> = None;
+    for (x, weights) in terms {
         let term = match weights.iter().all(|&w| w == 1.0) {
-            true => picked,
+            true => x,
             false => {
-                let weights = Array::from_slice(&weights, &sizes)?;
-                ops::multiply(&picked, &ops::astype(&weights, x.dtype())?)?
+                let weights = Array::from_slice(&weights, sizes)?;
+                ops::multiply(&x, &ops::astype(&weights, x.dtype())?)?
             }
         };
         sum = Some(match sum {
@@ -46,12 +59,7 @@ pub fn resized(x: &Array, axis: usize, picks: &Picks, outside: f64) -> Made {
             None => term,
         });
     }
-    let sum = sum.ok_or_else(|| Fault::invalid("nothing is picked"))?;
-    if picks.iter().all(Option::is_some) {
-        return Ok(sum);
-    }
-    let inside: Vec<bool> = picks.iter().map(Option::is_some).collect();
-    Ok(ops::where_(&Array::from_slice(&inside, &sizes)?, &sum, outside)?)
+    sum.ok_or_else(|| Fault::invalid("nothing is picked"))
 }
 
 /// How many times each of `size` places follows itself, where that is all.
@@ -116,34 +124,22 @@ fn by_phases(x: &Array, axis: usize, picks: &Picks, phases: &[Phase]) -> Made {
     for Phase { places, offsets } in phases {
         let mut sizes = vec![1; x.rank() + 1];
         (sizes[axis], sizes[axis + 1]) = (size, places.len());
-        let mut sum: Option<Array> = None;
+        let mut terms = Vec::with_capacity(offsets.len());
         for (k, offset) in offsets.iter().enumerate() {
             let weight = |i: usize| {
                 places
                     .clone()
                     .map(move |p| picks[i * times + p].as_ref().map_or(0.0, |pick| pick.1[k]))
             };
-            let weights: Vec<f64> = (0..size).flat_map(weight).collect();
             let first = (offset - low) as usize;
-            let neighbour =
-                ops::expand_dims(&part(&wide, axis, first, first + size)?, axis as isize + 1)?;
-            let term = match weights.iter().all(|&w| w == 1.0) {
-                true => {
-                    let mut whole = neighbour.shape().to_vec();
-                    whole[axis + 1] = places.len();
-                    ops::broadcast_to(&neighbour, whole)?
-                }
-                false => {
-                    let weights = Array::from_slice(&weights, &sizes)?;
-                    ops::multiply(&neighbour, &ops::astype(&weights, x.dtype())?)?
-                }
-            };
-            sum = Some(match sum {
-                Some(sum) => ops::add(&sum, &term)?,
-                None => term,
-            });
+            let neighbour = part(&wide, axis, first, first + size)?;
+            let neighbour = ops::expand_dims(&neighbour, axis as isize + 1)?;
+            terms.push((neighbour, (0..size).flat_map(weight).collect()));
         }
-        parts.push(sum.ok_or_else(|| Fault::invalid("nothing is picked"))?);
+        let sum = weighted(terms, &sizes)?;
+        let mut whole = sum.shape().to_vec();
+        whole[axis + 1] = places.len();
+        parts.push(ops::broadcast_to(&sum, whole)?);
     }
     let all = ops::concatenate(&parts.iter().collect::<Vec<_>>(), axis as isize + 1)?;
     let mut sizes = x.shape().to_vec();
