@@ -34,7 +34,7 @@ pub use prefetch::prefetch;
 pub use rows::{InRows, RowProducts};
 pub use tail::{Bias, Residual, Tail, Then};
 pub use tile::{
-    KEPT_ROWS, MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
+    MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
     pair_kernel, soon,
 };
 pub use vector::PortableF32;

@@ -16,8 +16,13 @@ pub const MAX_VECTORS: usize = 4;
 /// done with them, and stay in the first-level cache.
 const AHEAD: usize = 8;
 
+/// Bytes of a vector up to which a step is short, since there are few registers for sums. A request for each vector would
+/// take as long as a sum, and lines that follow each other come by themselves; what a step does beside its sums is done
+/// for two at once. Listed rows leave no register for that.
+const SHORT: usize = 32;
+
 /// Rows of [`Rows::Listed`] whose places stay in registers.
-pub const KEPT_ROWS: usize = 9;
+const KEPT_ROWS: usize = 9;
 
 /// Rows of odd number in the tallest tile: 1, 3, … 13.
 const ODD_ROWS: usize = 7;
@@ -98,6 +103,8 @@ pub type TileFn<T> = unsafe fn(&Tile<'_, T>);
 pub struct TileSet {
     /// Lanes of a vector.
     pub lanes: usize,
+    /// Bytes of a vector.
+    pub bytes: usize,
     /// The most rows of a tile of 1, 2, … vectors.
     pub rows: &'static [usize],
 }
@@ -106,11 +113,18 @@ impl TileSet {
     /// Roughly the cycles of one step of `k`: multiply-adds and loads share two ports each, a sum waits four
     /// cycles for the one before, and a place that is in no register is loaded beside all that.
     pub fn cost(&self, rows: usize, vectors: usize, at: Rows) -> f64 {
-        // Where rows are not listed, vectors are asked for ahead.
-        let asked = if at == Rows::Listed { 0 } else { vectors };
+        // Where rows are not listed, vectors of long steps are asked for ahead.
+        let asked = if at == Rows::Listed || self.bytes <= SHORT { 0 } else { vectors };
         let (sums, loads) = ((rows * vectors) as f64, (rows + vectors + asked) as f64);
         let places = if at == Rows::Listed { rows.saturating_sub(KEPT_ROWS) } else { 0 };
         (sums / 2.0).max(loads / 2.0).max(4.0) + 0.25 + places as f64 / 4.0
+    }
+
+    /// How a kernel finds so many rows: by a list, as long as its registers hold that, and else by their distance where
+    /// they are `even`ly far apart.
+    pub fn lie(&self, rows: usize, even: impl FnOnce() -> bool) -> Rows {
+        let listed = rows <= KEPT_ROWS && self.bytes > SHORT;
+        if !listed && even() { Rows::Apart } else { Rows::Listed }
     }
 
     /// Cuts a block of sums into tiles: the sizes along rows and vectors, and the cost of a step.
@@ -248,32 +262,46 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
         for run in t.runs {
             let mut a = t.a.add(run.a * t.a_unit);
             let mut b = t.b.add(run.b * t.b_unit);
-            for _ in 0..run.len {
-                prefetch_for_later(b.wrapping_add(t.soon));
-                let mut vectors = [V::zero(); N];
-                for v in 0..N {
-                    let column = if AT == APART { v * V::LANES } else { t.columns[v] };
-                    if AT != LISTED {
-                        prefetch(b.wrapping_add(column + AHEAD * t.b_step));
-                    }
-                    vectors[v] = V::load(b.add(column));
-                }
-                for m in 0..M {
-                    let scalar = V::splat(match AT {
-                        TOGETHER => a.add(m),
-                        APART if m == 0 => a,
-                        APART => {
-                            let twice = m.trailing_zeros();
-                            a.byte_add(odd[m >> (twice + 1)] << twice)
-                        }
-                        _ => a.add(rows[m]),
-                    });
+            // One step. No closure, as above.
+            macro_rules! step {
+                () => {{
+                    prefetch_for_later(b.wrapping_add(t.soon));
+                    let mut vectors = [V::zero(); N];
                     for v in 0..N {
-                        sums[m][v] = scalar.fma(vectors[v], sums[m][v]);
+                        let column = if AT == APART { v * V::LANES } else { t.columns[v] };
+                        if AT != LISTED && size_of::<V>() > SHORT {
+                            prefetch(b.wrapping_add(column + AHEAD * t.b_step));
+                        }
+                        vectors[v] = V::load(b.add(column));
                     }
+                    for m in 0..M {
+                        let scalar = V::splat(match AT {
+                            TOGETHER => a.add(m),
+                            APART if m == 0 => a,
+                            APART => {
+                                let twice = m.trailing_zeros();
+                                a.byte_add(odd[m >> (twice + 1)] << twice)
+                            }
+                            _ => a.add(rows[m]),
+                        });
+                        for v in 0..N {
+                            sums[m][v] = scalar.fma(vectors[v], sums[m][v]);
+                        }
+                    }
+                    a = a.wrapping_add(t.a_step);
+                    b = b.wrapping_add(t.b_step);
+                }};
+            }
+            let mut left = run.len;
+            if AT != LISTED && size_of::<V>() <= SHORT {
+                while left >= 2 {
+                    step!();
+                    step!();
+                    left -= 2;
                 }
-                a = a.wrapping_add(t.a_step);
-                b = b.wrapping_add(t.b_step);
+            }
+            for _ in 0..left {
+                step!();
             }
         }
         t.tail.apply(&mut sums, |p| V::load(p), |r, m, v| load!(v, r.at(place(m, v))));
@@ -333,7 +361,7 @@ macro_rules! kernels_512 {
 
 macro_rules! kernels_256 {
     ($f:ident, $key:expr, $at:expr) => {
-        kernels!($f, $key, $at; 1: 1 2 3 4 5 6; 2: 1 2 3 4 5 6;)
+        kernels!($f, $key, $at; 1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6;)
     };
 }
 
@@ -393,12 +421,12 @@ macro_rules! tiled {
 
         impl Tiled for $t {
             fn tiles(isa: Isa) -> TileSet {
-                let bytes = match isa.level() {
-                    Level::Portable => return TileSet { lanes: $lanes, rows: &[6, 6] },
-                    Level::Avx2 => return TileSet { lanes: 32 / size_of::<$t>(), rows: &[6, 6] },
-                    Level::Avx512 | Level::Avx512Bf16 => 64,
+                let (bytes, rows): (_, &[usize]) = match isa.level() {
+                    Level::Portable => ($lanes * size_of::<$t>(), &[8, 6]),
+                    Level::Avx2 => (32, &[8, 6]),
+                    Level::Avx512 | Level::Avx512Bf16 => (64, &[14, 14, 9, 6]),
                 };
-                TileSet { lanes: bytes / size_of::<$t>(), rows: &[14, 14, 9, 6] }
+                TileSet { lanes: bytes / size_of::<$t>(), bytes, rows }
             }
 
             fn kernel(isa: Isa, rows: usize, vectors: usize, at: Rows) -> TileFn<$t> {

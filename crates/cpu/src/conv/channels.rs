@@ -6,9 +6,7 @@
 
 use std::ops::Range;
 
-use cupola_simd::{
-    Bias, Element, Isa, KEPT_ROWS, MAX_VECTORS, Out, Rows, Run, Tile, Tiled, even_parts, soon,
-};
+use cupola_simd::{Bias, Element, Isa, MAX_VECTORS, Out, Rows, Run, Tile, Tiled, even_parts, soon};
 
 use super::geometry::Taps;
 use super::pad::{Padded, pitches};
@@ -112,7 +110,7 @@ impl Channels {
             move |m: usize, v: usize| {
                 let far = steps as usize * v * lanes * size_of::<T>() > NEAR_BYTES;
                 let far = if far { v as f64 * FAR_VECTOR } else { 0.0 };
-                set.cost(m, v, lie(m, at == Rows::Apart)) + m as f64 * STORE / steps + far
+                set.cost(m, v, set.lie(m, || at == Rows::Apart)) + m as f64 * STORE / steps + far
             }
         };
         let all = set.split_by(together, wide, cost(listed));
@@ -399,6 +397,7 @@ impl Channels {
         } else {
             alike_columns.push((0..columns, all_taps));
         }
+        let set = T::tiles(self.isa);
         // The first position of each tile, how many it has, and how they lie.
         let tiles_of_a_row = columns.div_ceil(self.tall);
         let mut parts: Vec<(usize, usize, Rows)> =
@@ -436,7 +435,7 @@ impl Channels {
                     parts.extend(heights.iter().map(|&m| {
                         let tile = &offsets[at..at + m];
                         at += m;
-                        (at - m, m, lie(m, by_rows || m > KEPT_ROWS && is_even(tile, column)))
+                        (at - m, m, set.lie(m, || by_rows || is_even(tile, column)))
                     }));
                 }
                 for g in 0..geo.groups {
@@ -579,10 +578,4 @@ fn widened<T: Element>(x: &[T]) -> Scratch<T::Acc> {
 /// Whether positions follow each other, a column apart.
 fn is_even(positions: &[usize], column: usize) -> bool {
     positions.windows(2).all(|pair| pair[0] + column == pair[1])
-}
-
-/// How a kernel finds so many positions of a tile: by a list, as long as its registers hold that, and beyond by their
-/// distance, where they are equally far apart.
-fn lie(positions: usize, even: bool) -> Rows {
-    if even && positions > KEPT_ROWS { Rows::Apart } else { Rows::Listed }
 }
