@@ -30,12 +30,11 @@ mod x86;
 pub use element::{Element, Out, Real};
 pub use lanes::{FEW, InLanes, LaneSums, LaneTile, TOGETHER, TapGroup};
 pub use packed::{Packed, Scaled, Vectors};
-pub use prefetch::prefetch;
+pub use prefetch::{LINE, prefetch};
 pub use rows::{InRows, RowProducts};
 pub use tail::{Bias, Residual, Tail, Then};
 pub use tile::{
-    MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts,
-    pair_kernel, soon,
+    MAX_VECTORS, Rows, Run, Split, Tile, TileFn, TileSet, Tiled, Transpose, even_parts, pair_kernel,
 };
 pub use vector::PortableF32;
 pub use winograd::{InPoints, POINTS, PointInputs, PointSums, PointWeights, ToPoints};

@@ -1,5 +1,8 @@
 //! Asking for memory before it is needed. Addresses need not be valid.
 
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+
 /// Asks for the cache line at an address, to be read.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use super::prefetch::{prefetch, prefetch_for_later, prefetch_to_write};
+use super::prefetch::{LINE, prefetch, prefetch_for_later, prefetch_to_write};
 use super::vector::{Portable, Vector};
 use super::{InLanes, InPoints, InRows, Isa, Level, Real, Tail};
 
@@ -18,8 +18,14 @@ const AHEAD: usize = 8;
 
 /// Bytes of a vector up to which a step is short, since there are few registers for sums. A request for each vector would
 /// take as long as a sum, and lines that follow each other come by themselves; what a step does beside its sums is done
-/// for two at once. Listed rows leave no register for that.
+/// once for [`GROUP`] of them. Listed rows leave no register for that.
 const SHORT: usize = 32;
+
+/// Short steps that are done at once.
+const GROUP: usize = 4;
+
+/// Of how many short steps one asks for a later line: what few tiles leave out comes with its neighbour.
+const ASKING: usize = 2;
 
 /// Rows of [`Rows::Listed`] whose places stay in registers.
 const KEPT_ROWS: usize = 9;
@@ -57,21 +63,21 @@ pub struct Tile<'t, T> {
     pub a: *const T,
     /// What `Run::a` counts.
     pub a_unit: usize,
-    /// From one step to the next.
+    /// From one step to the next: 1 for [`Rows::Apart`].
     pub a_step: usize,
     /// Where each row's scalar is, for [`Rows::Listed`].
     pub rows: &'t [usize],
     /// From one row to the next, for [`Rows::Apart`]: row `m` is `m` times as far from the first.
     pub row_step: usize,
     /// Vectors: vector `v` of step `k` starts at `run.b * b_unit + k * b_step + columns[v]`. Those of [`Rows::Apart`] follow
-    /// each other.
+    /// each other, and those of a step the ones of the step before.
     pub b: *const T,
     /// What `Run::b` counts.
     pub b_unit: usize,
     /// From one step to the next.
     pub b_step: usize,
-    /// How far behind each step's first vector lies a line that a later tile reads, which is asked for: see [`soon`]. 0 for
-    /// none.
+    /// How far behind each step's first vector lies a line that a later tile reads, which is asked for: see
+    /// [`TileSet::soon`]. 0 for none.
     pub soon: usize,
     /// Where each vector starts.
     pub columns: [usize; MAX_VECTORS],
@@ -87,12 +93,6 @@ pub struct Tile<'t, T> {
     pub add: bool,
     /// What is done to them in the end.
     pub tail: Tail<'t, T>,
-}
-
-/// The [`Tile::soon`] of the `i`-th of the tiles that read the same vectors one after the other, where those of the tiles
-/// after them lie `next` behind: each asks for the lines of another vector, until they have asked for all.
-pub fn soon(next: usize, i: usize, vectors: usize, lanes: usize) -> usize {
-    if next > 0 && i < vectors { next + i * lanes } else { 0 }
 }
 
 /// A compiled kernel for one size of tile.
@@ -118,6 +118,14 @@ impl TileSet {
         let (sums, loads) = ((rows * vectors) as f64, (rows + vectors + asked) as f64);
         let places = if at == Rows::Listed { rows.saturating_sub(KEPT_ROWS) } else { 0 };
         (sums / 2.0).max(loads / 2.0).max(4.0) + 0.25 + places as f64 / 4.0
+    }
+
+    /// The [`Tile::soon`] of the `i`-th of the tiles that read the same so many vectors one after the other, where those of
+    /// the tiles after them lie `next` behind: each asks for other lines, until they have asked for all.
+    pub fn soon(&self, next: usize, i: usize, vectors: usize) -> usize {
+        let steps = if self.bytes > SHORT { 1 } else { ASKING };
+        let lines = (steps * vectors * self.bytes).div_ceil(LINE);
+        if next > 0 && i < lines { next + i * self.lanes * LINE / self.bytes } else { 0 }
     }
 
     /// How a kernel finds so many rows: by a list, as long as its registers hold that, and else by their distance where
@@ -216,6 +224,8 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
         for v in 0..N {
             debug_assert!(AT != APART || t.columns[v] == v * V::LANES, "vectors follow each other");
         }
+        let (a_step, b_step) = if AT == APART { (1, N * V::LANES) } else { (t.a_step, t.b_step) };
+        debug_assert_eq!((a_step, b_step), (t.a_step, t.b_step), "steps follow each other");
         let mut sums = [[V::zero(); N]; M];
         let place = |m: usize, v: usize| t.c.wrapping_add(m * t.c_step + v * V::LANES);
         // No closure, which may be compiled by itself, and so without the instruction set.
@@ -262,15 +272,17 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
         for run in t.runs {
             let mut a = t.a.add(run.a * t.a_unit);
             let mut b = t.b.add(run.b * t.b_unit);
-            // One step. No closure, as above.
+            // One step, which asks for a later line or not. No closure, as above.
             macro_rules! step {
-                () => {{
-                    prefetch_for_later(b.wrapping_add(t.soon));
+                ($asks:expr) => {{
+                    if $asks {
+                        prefetch_for_later(b.wrapping_add(t.soon));
+                    }
                     let mut vectors = [V::zero(); N];
                     for v in 0..N {
                         let column = if AT == APART { v * V::LANES } else { t.columns[v] };
                         if AT != LISTED && size_of::<V>() > SHORT {
-                            prefetch(b.wrapping_add(column + AHEAD * t.b_step));
+                            prefetch(b.wrapping_add(column + AHEAD * b_step));
                         }
                         vectors[v] = V::load(b.add(column));
                     }
@@ -288,20 +300,21 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
                             sums[m][v] = scalar.fma(vectors[v], sums[m][v]);
                         }
                     }
-                    a = a.wrapping_add(t.a_step);
-                    b = b.wrapping_add(t.b_step);
+                    a = a.wrapping_add(a_step);
+                    b = b.wrapping_add(b_step);
                 }};
             }
             let mut left = run.len;
             if AT != LISTED && size_of::<V>() <= SHORT {
-                while left >= 2 {
-                    step!();
-                    step!();
-                    left -= 2;
+                while left >= GROUP {
+                    for step in 0..GROUP {
+                        step!(step % ASKING == 0);
+                    }
+                    left -= GROUP;
                 }
             }
             for _ in 0..left {
-                step!();
+                step!(true);
             }
         }
         t.tail.apply(&mut sums, |p| V::load(p), |r, m, v| load!(v, r.at(place(m, v))));
@@ -485,4 +498,23 @@ pub fn pair_kernel(isa: Isa, rows: usize, vectors: usize, at: Rows) -> Option<Ti
 unsafe fn pairs<const M: usize, const N: usize, const AT: u8>(t: &Tile<'_, f32>) {
     // SAFETY: the caller vouches for the pointers.
     unsafe { outer::<super::x86::Bf16Pairs, M, N, AT>(t) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_ask_for_each_line_of_their_successors_once() {
+        let next = 1 << 20;
+        for (bytes, steps) in [(64, 1), (32, ASKING), (16, ASKING)] {
+            let set = TileSet { lanes: bytes / 4, bytes, rows: &[6; MAX_VECTORS] };
+            for vectors in 1..=MAX_VECTORS {
+                let asked = (0..).map(|i| set.soon(next, i, vectors)).take_while(|&at| at > 0);
+                let lines = (0..steps * vectors * set.lanes).step_by(LINE / 4).map(|at| next + at);
+                assert!(asked.eq(lines), "{vectors} vectors of {bytes} bytes");
+            }
+            assert_eq!(set.soon(0, 0, 1), 0, "nothing comes after the last");
+        }
+    }
 }

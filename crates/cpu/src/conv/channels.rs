@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use cupola_simd::{Bias, Element, Isa, MAX_VECTORS, Out, Rows, Run, Tile, Tiled, even_parts, soon};
+use cupola_simd::{Bias, Element, Isa, MAX_VECTORS, Out, Rows, Run, Tile, Tiled, even_parts};
 
 use super::geometry::Taps;
 use super::pad::{Padded, pitches};
@@ -446,7 +446,7 @@ impl Channels {
                         let tail =
                             tail.with(|bias| Bias::Lanes(bias[w.spread_at(g, tile)..].as_ptr()));
                         for (i, &(at, m, lie)) in parts.iter().enumerate() {
-                            let soon = soon(next, i, vectors, self.lanes);
+                            let soon = set.soon(next, i, vectors);
                             let position = at / part.len() * columns + part.start + at % part.len();
                             let c = (outer * columns + position) * channels
                                 + g * geo.c_out

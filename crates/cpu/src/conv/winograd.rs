@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cupola_simd::{
     Bias, Element, Isa, MAX_VECTORS, Out, POINTS, PointInputs, PointSums, PointWeights, Rows, Run,
-    Split, Tail, Tile, Tiled, ToPoints, even_parts, soon,
+    Split, Tail, Tile, Tiled, ToPoints, even_parts,
 };
 
 use super::weights::{WeightTile, Weights};
@@ -356,7 +356,7 @@ impl<A: Tiled> Task<'_, A> {
             let next = if point < followed { geo.c_in * width } else { 0 };
             let mut at = 0;
             for (i, &m) in heights.iter().enumerate() {
-                let soon = soon(next, i, width / path.lanes, path.lanes);
+                let soon = A::tiles(path.isa).soon(next, i, width / path.lanes);
                 let part = Tile {
                     a: inputs[(point * count + at) * pitch..][..m * pitch].as_ptr(),
                     a_unit: 1,

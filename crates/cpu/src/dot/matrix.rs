@@ -7,9 +7,7 @@
 use std::any::TypeId;
 use std::ops::Range;
 
-use cupola_simd::{
-    Bias, Isa, MAX_VECTORS, Out, Rows, Run, Split, Tail, Tile, TileSet, Tiled, soon,
-};
+use cupola_simd::{Bias, Isa, MAX_VECTORS, Out, Rows, Run, Split, Tail, Tile, TileSet, Tiled};
 
 use super::kept::{Layout, MOST_ROWS};
 use super::pack::{Factor, Part};
@@ -397,7 +395,7 @@ impl Blocking<'_> {
                 };
                 let mut row = 0;
                 for (i, &m) in row_tiles.iter().enumerate() {
-                    let soon = soon(next, i, vectors, lanes);
+                    let soon = self.set.soon(next, i, vectors);
                     let tile = Tile {
                         a: a.wrapping_add(row * row_step),
                         a_unit: 1,
