@@ -21,6 +21,11 @@ const AHEAD: usize = 8;
 /// once for [`GROUP`] of them. Listed rows leave no register for that.
 const SHORT: usize = 32;
 
+/// Whether steps of vectors of so many bytes are short.
+const fn is_short(bytes: usize) -> bool {
+    bytes <= SHORT
+}
+
 /// Short steps that are done at once.
 const GROUP: usize = 4;
 
@@ -114,7 +119,7 @@ impl TileSet {
     /// cycles for the one before, and a place that is in no register is loaded beside all that.
     pub fn cost(&self, rows: usize, vectors: usize, at: Rows) -> f64 {
         // Where rows are not listed, vectors of long steps are asked for ahead.
-        let asked = if at == Rows::Listed || self.bytes <= SHORT { 0 } else { vectors };
+        let asked = if at == Rows::Listed || is_short(self.bytes) { 0 } else { vectors };
         let (sums, loads) = ((rows * vectors) as f64, (rows + vectors + asked) as f64);
         let places = if at == Rows::Listed { rows.saturating_sub(KEPT_ROWS) } else { 0 };
         (sums / 2.0).max(loads / 2.0).max(4.0) + 0.25 + places as f64 / 4.0
@@ -123,7 +128,7 @@ impl TileSet {
     /// The [`Tile::soon`] of the `i`-th of the tiles that read the same so many vectors one after the other, where those of
     /// the tiles after them lie `next` behind: each asks for other lines, until they have asked for all.
     pub fn soon(&self, next: usize, i: usize, vectors: usize) -> usize {
-        let steps = if self.bytes > SHORT { 1 } else { ASKING };
+        let steps = if is_short(self.bytes) { ASKING } else { 1 };
         let lines = (steps * vectors * self.bytes).div_ceil(LINE);
         if next > 0 && i < lines { next + i * self.lanes * LINE / self.bytes } else { 0 }
     }
@@ -131,7 +136,7 @@ impl TileSet {
     /// How a kernel finds so many rows: by a list, as long as its registers hold that, and else by their distance where
     /// they are `even`ly far apart.
     pub fn lie(&self, rows: usize, even: impl FnOnce() -> bool) -> Rows {
-        let listed = rows <= KEPT_ROWS && self.bytes > SHORT;
+        let listed = rows <= KEPT_ROWS && !is_short(self.bytes);
         if !listed && even() { Rows::Apart } else { Rows::Listed }
     }
 
@@ -281,7 +286,7 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
                     let mut vectors = [V::zero(); N];
                     for v in 0..N {
                         let column = if AT == APART { v * V::LANES } else { t.columns[v] };
-                        if AT != LISTED && size_of::<V>() > SHORT {
+                        if AT != LISTED && !is_short(size_of::<V>()) {
                             prefetch(b.wrapping_add(column + AHEAD * b_step));
                         }
                         vectors[v] = V::load(b.add(column));
@@ -305,7 +310,7 @@ unsafe fn outer<V: Vector, const M: usize, const N: usize, const AT: u8>(t: &Til
                 }};
             }
             let mut left = run.len;
-            if AT != LISTED && size_of::<V>() <= SHORT {
+            if AT != LISTED && is_short(size_of::<V>()) {
                 while left >= GROUP {
                     for step in 0..GROUP {
                         step!(step % ASKING == 0);

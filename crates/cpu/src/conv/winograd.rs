@@ -349,14 +349,14 @@ impl<A: Tiled> Task<'_, A> {
         let mut columns = [0; MAX_VECTORS];
         columns.iter_mut().enumerate().for_each(|(v, c)| *c = v * path.lanes);
         let runs = [Run { a: 0, b: 0, len: geo.c_in }];
-        let heights = even_parts(count, path.tall);
+        let (set, heights) = (A::tiles(path.isa), even_parts(count, path.tall));
         // The weights of a point are followed by those of the next, in the end by the next tile's, if there is one.
         let followed = if w.next(g, tile) > 0 { POINTS } else { POINTS - 1 };
         for point in 0..POINTS {
             let next = if point < followed { geo.c_in * width } else { 0 };
             let mut at = 0;
             for (i, &m) in heights.iter().enumerate() {
-                let soon = A::tiles(path.isa).soon(next, i, width / path.lanes);
+                let soon = set.soon(next, i, width / path.lanes);
                 let part = Tile {
                     a: inputs[(point * count + at) * pitch..][..m * pitch].as_ptr(),
                     a_unit: 1,
